@@ -1,0 +1,1 @@
+//! The storage kernel of Mnemolith: format, log, slabs, indexes, scan and recovery.

@@ -1,0 +1,2 @@
+//! The `mnemolith` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Mnemolith: an embedded memory engine for AI agents.

@@ -1,0 +1,1 @@
+//! Time for Mnemolith: instants and, above them, bitemporal facts.

@@ -1,0 +1,1 @@
+//! Vector kernels, bitsets and top-k of Mnemolith.
