@@ -1,7 +1,7 @@
 //! Vector kernels, bitsets and top-k of Mnemolith.
 //!
 //! Purpose: the inner loops of a scan, and nothing above them. The crate does no I/O, and no
-//! kernel allocates.
+//! kernel allocates; [`TopK`] holds O(k) candidates.
 //!
 //! Each algorithm is written once over a private trait of vector lanes (`lanes`, `sweep`) and
 //! instantiated by thin entries per architecture. An entry is reached through a [`Kernels`] table
@@ -23,6 +23,7 @@ mod lanes;
 mod portable;
 mod scalar;
 mod sweep;
+mod topk;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -32,3 +33,4 @@ mod tests;
 pub use dispatch::{ENV_VAR, active, available, by_name};
 pub use error::SimdError;
 pub use kernels::Kernels;
+pub use topk::{Candidate, TopK};

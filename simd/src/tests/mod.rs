@@ -3,6 +3,7 @@
 mod bits;
 mod dispatch;
 mod dots;
+mod topk;
 
 /// A small generator of test data (xorshift), for sweeps too large for a property test.
 struct Noise(u64);
