@@ -1,9 +1,16 @@
 //! Where the bytes of Mnemolith live: the seams and their implementations.
 
 mod error;
+mod file;
+mod heap;
+mod memory;
+mod names;
 mod region;
 mod seam;
+mod uses;
 
 pub use error::{StorageError, StorageErrorKind};
+pub use file::FileBackend;
+pub use memory::MemoryBackend;
 pub use region::{Gate, ReadPass, Region, RegionWriter, WritePass};
 pub use seam::{Backend, Directory, LogFile, Result};
