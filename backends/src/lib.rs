@@ -1,5 +1,6 @@
 //! Where the bytes of Mnemolith live: the seams and their implementations.
 
+pub mod conformance;
 mod error;
 mod file;
 mod heap;
