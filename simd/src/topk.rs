@@ -179,13 +179,10 @@ impl TopK {
                 "resolve must leave exactly k candidates"
             );
         }
-        // At least the bound's worth of pushes lies between a full buffer and the bound, and no
-        // fewer pushes than candidates were left otherwise.
-        self.prune_at = self
-            .candidates
-            .len()
-            .saturating_mul(2)
-            .clamp(soonest_prune(self.k), bound.saturating_mul(2));
+        // As many pushes as candidates stayed pay for the next pruning. No more than the bound
+        // stay, so the buffer never exceeds twice the bound.
+        let stayed = self.candidates.len();
+        self.prune_at = stayed.saturating_mul(2).max(soonest_prune(self.k));
     }
 
     /// Raises `kth` to the k-th best of the buffer and drops what is then below the threshold.

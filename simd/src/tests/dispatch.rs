@@ -16,8 +16,10 @@ fn without_a_request_the_fastest_table_is_chosen() {
 #[test]
 fn every_available_table_can_be_asked_for_by_name() {
     let tables = available();
-    assert_eq!(tables[0].name(), "scalar");
-    assert_eq!(tables[1].name(), "portable");
+    let names: Vec<&str> = tables.iter().map(|table| table.name()).collect();
+    let slowest_first = ["scalar", "portable", "avx2", "avx512"];
+    assert_eq!(names, slowest_first[..names.len()]);
+    assert!(names.len() >= 2);
     for table in tables {
         assert_eq!(by_name(table.name()).unwrap().name(), table.name());
     }

@@ -196,9 +196,11 @@ fn the_exact_top_k_survives_approximate_scores_and_resolution() {
 #[test]
 fn the_threshold_never_falls_after_a_resolution() {
     let k = 4;
-    // Good scores that the caller's order rejects in favour of worse ones within the slack.
-    let mut scores = vec![1.0; 5_000];
-    scores[..100].fill(0.5);
+    // Good scores that the caller's order rejects in favour of worse ones within the slack, then
+    // enough of the worse ones to prune again, then rows below the threshold of the good ones.
+    let mut scores = vec![0.5; 100];
+    scores.extend([1.0; 1964]);
+    scores.extend([0.5; 2100]);
     scores.extend([0.4; 64]);
     let mut resolve = |candidates: &mut Vec<Candidate>| {
         candidates.sort_by_key(|candidate| candidate.index);
