@@ -121,9 +121,9 @@ fn opening_never_meets_a_half_removed_namespace() {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let backend = FileBackend::new(root.path());
                 for _ in 0..150 {
-                    match backend.open("space") {
+                    // A new one each time looks for leftovers each time.
+                    match FileBackend::new(root.path()).open("space") {
                         Ok(space) => {
                             // What is written here is there until this handle is gone.
                             space.create_folder("a").unwrap();
@@ -160,6 +160,7 @@ fn a_removal_that_a_crash_interrupted_is_finished() {
     fs::create_dir_all(left.join("slabs")).unwrap();
     fs::write(left.join("slabs/rows"), b"x").unwrap();
     fs::write(left.join("LOCK"), b"").unwrap();
+    // Its lock is the last thing to go.
     fs::create_dir(root.path().join(".removed-space-1")).unwrap();
     let backend = FileBackend::new(root.path());
     assert_eq!(backend.namespaces().unwrap(), Vec::<String>::new());

@@ -40,9 +40,25 @@ impl NamespaceLock {
     /// # Errors
     /// `AlreadyOpen` at once while somebody holds it.
     pub(super) fn take(operation: &'static str, directory: &Path) -> Result<Option<Taken>> {
+        Self::take_opened(operation, directory, os::open_or_create)
+    }
+
+    /// As [`NamespaceLock::take`], and `None` where the namespace has no lock file (any more).
+    pub(super) fn take_existing(
+        operation: &'static str,
+        directory: &Path,
+    ) -> Result<Option<Taken>> {
+        Self::take_opened(operation, directory, |path| os::open(path, true))
+    }
+
+    fn take_opened(
+        operation: &'static str,
+        directory: &Path,
+        open: impl Fn(&Path) -> Result<File>,
+    ) -> Result<Option<Taken>> {
         let path = directory.join(names::LOCK);
         loop {
-            let Some(file) = os::if_found(os::open_or_create(&path))? else {
+            let Some(file) = os::if_found(open(&path))? else {
                 return Ok(None);
             };
             match file.try_lock() {

@@ -73,7 +73,15 @@ pub(super) fn unlink(path: &Path) -> Result<bool> {
 pub(super) fn make_directory(path: &Path) -> Result<bool> {
     match fs::create_dir(path) {
         Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // A directory that was there and is gone by now is for the next step to find missing.
+            let there = if_found(fs::symlink_metadata(path).context("inspect", path))?;
+            if there.is_none_or(|there| !there.is_file()) {
+                Ok(false)
+            } else {
+                Err(error).context("create", path)
+            }
+        }
         Err(error) => Err(error).context("create", path),
     }
 }
@@ -142,7 +150,12 @@ pub(super) fn remove_tree(path: &Path, last: &str) -> Result<()> {
         }
     }
     unlink(&path.join(last))?;
-    fs::remove_dir(path).context("remove", path)
+    remove_empty(path)
+}
+
+/// Removes an empty directory, if it is still there: once its lock file is gone, anybody may.
+pub(super) fn remove_empty(path: &Path) -> Result<()> {
+    if_found(fs::remove_dir(path).context("remove", path)).map(drop)
 }
 
 /// Writes all of `bytes` at `offset` through `write`, which may be interrupted, refuse for now, or write less.
