@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::directory::FileDirectory;
 use super::lock::NamespaceLock;
 use super::os;
-use crate::{Backend, Directory, Result, StorageErrorKind, names};
+use crate::{Backend, Directory, Result, StorageError, StorageErrorKind, names};
 
 /// A removed namespace is renamed to this, its own name, and a number, before it is taken apart.
 const REMOVED: &str = ".removed-";
@@ -72,13 +72,19 @@ impl FileBackend {
                 .join(format!("{REMOVED}{namespace}-{process}-{number}"));
             match os::rename(directory, &aside) {
                 Ok(()) => return Ok(aside),
-                Err(error) if error.source.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                    number += 1
-                }
+                Err(error) if is_taken(&error) => number += 1,
                 Err(error) => return Err(error),
             }
         }
     }
+}
+
+/// Whether a rename found a directory with something in it at its target. Which of the two it is depends on the file system.
+fn is_taken(error: &StorageError) -> bool {
+    matches!(
+        error.source.kind(),
+        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists
+    )
 }
 
 /// Creates a directory and its missing parents, each durable before the next.
