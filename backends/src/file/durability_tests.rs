@@ -57,10 +57,15 @@ fn a_new_namespace_is_durable_before_it_is_signed() {
         "make directory a/root/space",
         "sync directory a/root/space",
         "sync directory a/root",
+        "sign a/root/space",
     ];
     assert_eq!(made, expected);
     let made = calls(above.path(), || drop(backend.open("space").unwrap()));
-    assert_eq!(made, ["make directory a/root/space"], "and once is enough");
+    assert_eq!(
+        made,
+        ["make directory a/root/space", "sign a/root/space"],
+        "and once is enough"
+    );
 }
 
 #[test]
@@ -75,6 +80,7 @@ fn a_removed_namespace_is_durably_out_of_the_way_before_it_is_taken_apart() {
     let made = calls(above.path(), || assert!(backend.remove("space").unwrap()));
     let aside = format!(".removed-space-{}-0", std::process::id());
     let expected = [
+        "sign space".to_owned(),
         format!("rename to {aside}"),
         "sync directory ".to_owned(),
         format!("remove {aside}/file"),
