@@ -348,3 +348,95 @@ impl RegionWriter {
         inner.sync(offset, len)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// Memory that notes what it is told.
+    #[derive(Debug)]
+    struct Noting {
+        heap: Heap,
+        notes: Arc<Mutex<Vec<String>>>,
+    }
+
+    // SAFETY: everything is the heap's own answer, and the heap lives as long.
+    unsafe impl RegionBytes for Noting {
+        fn base(&self) -> NonNull<u8> {
+            self.heap.base()
+        }
+        fn capacity(&self) -> usize {
+            self.heap.capacity()
+        }
+        fn path(&self) -> &Path {
+            Path::new("noting")
+        }
+        fn wrote(&self, offset: usize, bytes: &[u8]) {
+            self.notes
+                .lock()
+                .push(format!("wrote {bytes:?} at {offset}"));
+        }
+        fn zeroed(&self, offset: usize, len: usize) {
+            self.notes.lock().push(format!("zeroed {len} at {offset}"));
+        }
+        fn sync(&self, offset: usize, len: usize) -> Result<()> {
+            self.notes.lock().push(format!("sync {len} at {offset}"));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_lies_under_a_region_learns_what_changed() {
+        let notes = Arc::default();
+        let noting = Noting {
+            heap: Heap::zeroed(100).unwrap(),
+            notes: Arc::clone(&notes),
+        };
+        let gate = Gate::new();
+        // SAFETY: the memory was made here and is moved in.
+        let mut writer = unsafe { RegionWriter::over(Box::new(noting), &gate, 0) }.unwrap();
+        writer.append_at(10, &[1, 2]).unwrap();
+        writer.append_at(99, &[1, 2]).unwrap_err();
+        writer.sync(0).unwrap();
+        writer.sync(12).unwrap();
+        writer.region().sync(5).unwrap();
+        writer.scrub(&mut Gate::new().write(), 0, 12).unwrap_err();
+        writer.scrub(&mut gate.write(), 3, 4).unwrap();
+        let expected = [
+            "wrote [1, 2] at 10",
+            "sync 12 at 0",
+            "sync 5 at 0",
+            "zeroed 4 at 3",
+            "sync 4 at 3",
+        ];
+        assert_eq!(*notes.lock(), expected);
+    }
+
+    #[test]
+    #[should_panic(expected = "lies beyond the 3 bytes written")]
+    fn nothing_is_published_that_was_not_written() {
+        let mut writer = RegionWriter::anonymous(&Gate::new(), 10).unwrap();
+        writer.append_at(0, b"abc").unwrap();
+        writer.region().publish(4);
+    }
+
+    #[test]
+    #[should_panic(expected = "a read pass of another gate")]
+    fn a_read_pass_of_another_gate_opens_nothing() {
+        let writer = RegionWriter::anonymous(&Gate::new(), 10).unwrap();
+        writer.region().slice(&Gate::new().read());
+    }
+
+    #[test]
+    fn a_row_is_copied_within_its_region() {
+        let gate = Gate::new();
+        let mut writer = RegionWriter::anonymous(&gate, 10).unwrap();
+        writer.append_at(0, b"abcde").unwrap();
+        let region = writer.region().clone();
+        region.publish(5);
+        writer.append_at(5, region.slice(&gate.read())).unwrap();
+        assert_eq!(writer.written_slice(), b"abcdeabcde");
+    }
+}

@@ -64,6 +64,16 @@ impl FileDirectory {
         })
     }
 
+    #[cfg(test)]
+    pub(super) fn of(namespace: Arc<Namespace>) -> Self {
+        Self { namespace }
+    }
+
+    #[cfg(test)]
+    pub(super) fn namespace(&self) -> Arc<Namespace> {
+        Arc::clone(&self.namespace)
+    }
+
     fn file(&self, operation: &'static str, path: &str) -> Result<PathBuf> {
         names::check_file(operation, path)?;
         Ok(self.namespace.path.join(path))
@@ -109,7 +119,7 @@ impl FileDirectory {
         if zeros == Zeros::Written {
             os::write_zeros(&file, &path, len)?;
         }
-        file.sync_all().context("sync", &path)?;
+        os::sync_file(&file, &path)?;
         sync_parent(&path)?;
         if !os::are_blocks_allocated(&file, &path, len)? {
             let message = format!("the file system does not allocate all of its {len} bytes");
@@ -206,7 +216,7 @@ impl Directory for FileDirectory {
         let file = os::create_new(&temporary)?;
         let unfinished = Unfinished::new(&temporary);
         os::write_all_at(&file, &temporary, 0, bytes)?;
-        file.sync_all().context("sync", &temporary)?;
+        os::sync_file(&file, &temporary)?;
         {
             let mut uses = self.namespace.uses.lock();
             os::rename(&temporary, &full)?;
@@ -229,7 +239,7 @@ impl Directory for FileDirectory {
         for (offset, bytes) in runs {
             os::write_all_at(&file, &full, *offset, bytes)?;
         }
-        file.sync_data().context("sync", &full)
+        os::sync_data(&file, &full)
     }
 
     fn create_log(&self, path: &str, len: u64) -> Result<Box<dyn LogFile>> {

@@ -40,9 +40,25 @@ impl NamespaceLock {
     /// # Errors
     /// `AlreadyOpen` at once while somebody holds it.
     pub(super) fn take(operation: &'static str, directory: &Path) -> Result<Option<Taken>> {
+        Self::take_opened(operation, directory, os::open_or_create)
+    }
+
+    /// As [`NamespaceLock::take`], and `None` where the namespace has no lock file (any more).
+    pub(super) fn take_existing(
+        operation: &'static str,
+        directory: &Path,
+    ) -> Result<Option<Taken>> {
+        Self::take_opened(operation, directory, |path| os::open(path, true))
+    }
+
+    fn take_opened(
+        operation: &'static str,
+        directory: &Path,
+        open: impl Fn(&Path) -> Result<File>,
+    ) -> Result<Option<Taken>> {
         let path = directory.join(names::LOCK);
         loop {
-            let Some(file) = os::if_found(os::open_or_create(&path))? else {
+            let Some(file) = os::if_found(open(&path))? else {
                 return Ok(None);
             };
             match file.try_lock() {
@@ -66,6 +82,7 @@ impl NamespaceLock {
 
     /// Writes who holds it.
     pub(super) fn sign(&self, directory: &Path) -> Result<()> {
+        os::note("sign", directory);
         self.write_pid(std::process::id())
             .context("write", &directory.join(names::LOCK))
     }
@@ -200,5 +217,55 @@ mod tests {
         assert!(!is_at(&file, &path).unwrap());
         os::open_or_create(&path).unwrap();
         assert!(!is_at(&file, &path).unwrap());
+    }
+
+    #[test]
+    fn the_lock_of_a_removed_namespace_is_not_taken() {
+        let root = tempfile::tempdir().unwrap();
+        let (here, aside) = (root.path().join("space"), root.path().join("aside"));
+        std::fs::create_dir(&here).unwrap();
+        let removed = std::cell::Cell::new(false);
+        let taken = NamespaceLock::take_opened("open", &here, |path| {
+            let file = os::open_or_create(path)?;
+            if !removed.replace(true) {
+                // Between opening and locking it is removed, and made anew.
+                os::rename(&here, &aside)?;
+                os::make_directory(&here)?;
+            }
+            Ok(file)
+        });
+        let held = taken.unwrap().unwrap();
+        assert!(is_at(&held.lock.file, &here.join(names::LOCK)).unwrap());
+        // Made anew or not: without a directory there is nothing to lock.
+        std::fs::remove_dir_all(&here).unwrap();
+        assert!(NamespaceLock::take("open", &here).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_lock_that_is_let_go_names_nobody() {
+        let root = tempfile::tempdir().unwrap();
+        let held = NamespaceLock::take("open", root.path()).unwrap().unwrap();
+        held.lock.sign(root.path()).unwrap();
+        let file = os::open(&root.path().join(names::LOCK), false).unwrap();
+        assert_eq!(read_pid(&file), Some(std::process::id()));
+        drop(held);
+        assert_eq!(read_pid(&file), None);
+        assert!(
+            !NamespaceLock::take("open", root.path())
+                .unwrap()
+                .unwrap()
+                .fresh
+        );
+    }
+
+    #[test]
+    fn looking_for_a_lock_makes_none() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(
+            NamespaceLock::take_existing("remove", root.path())
+                .unwrap()
+                .is_none()
+        );
+        assert!(!root.path().join(names::LOCK).exists());
     }
 }

@@ -48,6 +48,7 @@ unsafe impl RegionBytes for Mapped {
     }
 
     fn sync(&self, offset: usize, len: usize) -> Result<()> {
+        os::note("sync map of", &self.path);
         // Rounds to pages itself.
         self.map
             .flush_range(offset, len)

@@ -18,6 +18,8 @@
 )]
 
 mod directory;
+#[cfg(test)]
+mod durability_tests;
 mod lock;
 mod log;
 mod mapped;

@@ -14,6 +14,12 @@ static ZEROS: [u8; ZEROS_LEN_BYTES] = [0; ZEROS_LEN_BYTES];
 /// What `st_blocks` counts in, whatever the file system's own block is.
 const STAT_BLOCK_BYTES: u64 = 512;
 
+/// Tells tests what was asked of the system, in order: a sync that is missing does not show in any content.
+#[cfg(not(test))]
+pub(super) fn note(_call: &str, _path: &Path) {}
+#[cfg(test)]
+pub(super) use super::durability_tests::note;
+
 /// Says what was done to what when a call failed.
 pub(super) trait Context<T> {
     fn context(self, operation: &'static str, path: &Path) -> Result<T>;
@@ -45,6 +51,7 @@ pub(super) fn open(path: &Path, write: bool) -> Result<File> {
 
 /// Creates a file that must not exist yet.
 pub(super) fn create_new(path: &Path) -> Result<File> {
+    note("create", path);
     OpenOptions::new()
         .read(true)
         .write(true)
@@ -66,25 +73,49 @@ pub(super) fn open_or_create(path: &Path) -> Result<File> {
 
 /// Removes a file; `false` where there was none.
 pub(super) fn unlink(path: &Path) -> Result<bool> {
+    note("remove", path);
     Ok(if_found(fs::remove_file(path).context("remove", path))?.is_some())
 }
 
 /// Creates one directory; `false` where it was there.
 pub(super) fn make_directory(path: &Path) -> Result<bool> {
+    note("make directory", path);
     match fs::create_dir(path) {
         Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // A directory that was there and is gone by now is for the next step to find missing.
+            let there = if_found(fs::symlink_metadata(path).context("inspect", path))?;
+            if there.is_none_or(|there| !there.is_file()) {
+                Ok(false)
+            } else {
+                Err(error).context("create", path)
+            }
+        }
         Err(error) => Err(error).context("create", path),
     }
 }
 
 /// Renames, replacing what is at the target.
 pub(super) fn rename(from: &Path, to: &Path) -> Result<()> {
+    note("rename to", to);
     fs::rename(from, to).context("rename", from)
+}
+
+/// Makes the content of a file and all that is known about it durable.
+pub(super) fn sync_file(file: &File, path: &Path) -> Result<()> {
+    note("sync", path);
+    file.sync_all().context("sync", path)
+}
+
+/// Makes the content of a file durable.
+pub(super) fn sync_data(file: &File, path: &Path) -> Result<()> {
+    note("sync data of", path);
+    file.sync_data().context("sync", path)
 }
 
 /// Makes creations, renames and removals in a directory durable.
 pub(super) fn sync_directory(path: &Path) -> Result<()> {
+    note("sync directory", path);
     open(path, false)?.sync_all().context("sync", path)
 }
 
@@ -142,7 +173,12 @@ pub(super) fn remove_tree(path: &Path, last: &str) -> Result<()> {
         }
     }
     unlink(&path.join(last))?;
-    fs::remove_dir(path).context("remove", path)
+    remove_empty(path)
+}
+
+/// Removes an empty directory, if it is still there: once its lock file is gone, anybody may.
+pub(super) fn remove_empty(path: &Path) -> Result<()> {
+    if_found(fs::remove_dir(path).context("remove", path)).map(drop)
 }
 
 /// Writes all of `bytes` at `offset` through `write`, which may be interrupted, refuse for now, or write less.
@@ -166,6 +202,7 @@ pub(super) fn write_fully(
 
 /// Writes all of `bytes` at `offset`.
 pub(super) fn write_all_at(file: &File, path: &Path, offset: u64, bytes: &[u8]) -> Result<()> {
+    note("write", path);
     write_fully(offset, bytes, |bytes, offset| file.write_at(bytes, offset)).context("write", path)
 }
 

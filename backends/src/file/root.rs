@@ -1,5 +1,6 @@
 //! The root: which namespaces there are, opening and removing them.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::directory::FileDirectory;
 use super::lock::NamespaceLock;
 use super::os;
-use crate::{Backend, Directory, Result, StorageErrorKind, names};
+use crate::{Backend, Directory, Result, StorageError, StorageErrorKind, names};
 
 /// A removed namespace is renamed to this, its own name, and a number, before it is taken apart.
 const REMOVED: &str = ".removed-";
@@ -48,12 +49,11 @@ impl FileBackend {
             .filter(|name| name.starts_with(REMOVED))
         {
             let path = self.root.join(name);
-            // A removal in progress holds the lock, and takes care of the rest itself.
-            match NamespaceLock::take("remove", &path) {
-                Ok(Some(_held)) => {
-                    os::if_found(os::remove_tree(&path, names::LOCK))?;
-                }
-                Ok(None) => {}
+            // A removal in progress holds the lock, and takes care of the rest itself. It unlinks the lock last, and a lock
+            // made here would keep it from removing the directory.
+            match NamespaceLock::take_existing("remove", &path) {
+                Ok(Some(_held)) => os::remove_tree(&path, names::LOCK)?,
+                Ok(None) => os::remove_empty(&path)?,
                 Err(error) if matches!(error.kind, StorageErrorKind::AlreadyOpen { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -63,17 +63,28 @@ impl FileBackend {
 
     /// Moves a namespace out of the way under a name that nobody uses.
     fn set_aside(&self, namespace: &str, directory: &Path) -> Result<PathBuf> {
+        let process = std::process::id();
         let mut number = 0_u64;
         loop {
-            let aside = self.root.join(format!("{REMOVED}{namespace}-{number}"));
-            // Makes the name ours: renaming a directory onto an empty one replaces it.
-            if os::make_directory(&aside)? {
-                os::rename(directory, &aside)?;
-                return Ok(aside);
+            // Two processes in containers of their own may have the same id, and one that died may have left the name.
+            let aside = self
+                .root
+                .join(format!("{REMOVED}{namespace}-{process}-{number}"));
+            match os::rename(directory, &aside) {
+                Ok(()) => return Ok(aside),
+                Err(error) if is_taken(&error) => number += 1,
+                Err(error) => return Err(error),
             }
-            number += 1;
         }
     }
+}
+
+/// Whether a rename found a directory with something in it at its target. Which of the two it is depends on the file system.
+fn is_taken(error: &StorageError) -> bool {
+    matches!(
+        error.source.kind(),
+        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists
+    )
 }
 
 /// Creates a directory and its missing parents, each durable before the next.
