@@ -44,39 +44,18 @@ impl StorageError {
             io::ErrorKind::NotFound => StorageErrorKind::NotFound,
             _ => StorageErrorKind::Io,
         };
-        Self {
-            kind,
-            operation,
-            path: path.into(),
-            source,
-        }
+        Self { kind, operation, path: path.into(), source }
     }
 
     /// A failure of a given kind, told in words.
-    pub fn of_kind(
-        kind: StorageErrorKind,
-        operation: &'static str,
-        path: impl Into<PathBuf>,
-        message: impl Into<String>,
-    ) -> Self {
-        Self {
-            kind,
-            operation,
-            path: path.into(),
-            source: io::Error::other(message.into()),
-        }
+    pub fn of_kind(kind: StorageErrorKind, operation: &'static str, path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        Self { kind, operation, path: path.into(), source: io::Error::other(message.into()) }
     }
 }
 
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "cannot {} {}: {}",
-            self.operation,
-            self.path.display(),
-            self.source
-        )
+        write!(f, "cannot {} {}: {}", self.operation, self.path.display(), self.source)
     }
 }
 

@@ -28,12 +28,7 @@ unsafe impl Sync for Heap {}
 impl Heap {
     /// `capacity` zero bytes, or an error where there is not that much memory.
     pub(crate) fn zeroed(capacity: usize) -> io::Result<Self> {
-        let refused = || {
-            io::Error::new(
-                io::ErrorKind::OutOfMemory,
-                format!("no memory for {capacity} bytes"),
-            )
-        };
+        let refused = || io::Error::new(io::ErrorKind::OutOfMemory, format!("no memory for {capacity} bytes"));
         let len = capacity.checked_add(REGION_ALIGN).ok_or_else(refused)?;
         let layout = Layout::from_size_align(len, 1).map_err(|_| refused())?;
         // SAFETY: `len >= REGION_ALIGN`, so the size is not zero.
@@ -41,12 +36,7 @@ impl Heap {
         let skip = block.as_ptr().addr().next_multiple_of(REGION_ALIGN) - block.as_ptr().addr();
         // SAFETY: `skip < REGION_ALIGN` and the block is `capacity + REGION_ALIGN` bytes long.
         let base = unsafe { block.add(skip) };
-        Ok(Self {
-            block,
-            layout,
-            base,
-            capacity,
-        })
+        Ok(Self { block, layout, base, capacity })
     }
 }
 

@@ -21,18 +21,12 @@ pub(crate) fn check_namespace(operation: &'static str, name: &str) -> Result<()>
     if is_namespace(name) {
         return Ok(());
     }
-    Err(invalid(
-        operation,
-        name,
-        "a namespace is named by 1 to 63 of a-z, 0-9, '-' and '_'",
-    ))
+    Err(invalid(operation, name, "a namespace is named by 1 to 63 of a-z, 0-9, '-' and '_'"))
 }
 
 /// An error where this is not the path of a file: relative, no empty component, none that starts with a dot, not the lock.
 pub(crate) fn check_file(operation: &'static str, path: &str) -> Result<()> {
-    let plain = |component: &str| {
-        !component.is_empty() && !component.starts_with('.') && !component.contains('\0')
-    };
+    let plain = |component: &str| !component.is_empty() && !component.starts_with('.') && !component.contains('\0');
     if path.split('/').all(plain) && path.split('/').next() != Some(LOCK) {
         return Ok(());
     }
@@ -41,11 +35,7 @@ pub(crate) fn check_file(operation: &'static str, path: &str) -> Result<()> {
 
 /// As [`check_file`]; the namespace itself, `""`, is a folder too.
 pub(crate) fn check_folder(operation: &'static str, folder: &str) -> Result<()> {
-    if folder.is_empty() {
-        Ok(())
-    } else {
-        check_file(operation, folder)
-    }
+    if folder.is_empty() { Ok(()) } else { check_file(operation, folder) }
 }
 
 /// Whether an entry is the kernel's own, not the backend's: temporary files start with a dot, and the lock is hidden.
@@ -55,32 +45,15 @@ pub(crate) fn is_listed(folder: &str, name: &str) -> bool {
 }
 
 /// The end of a run of `len` bytes at `offset` in a file of `file_len` bytes, or an error where it runs past the end.
-pub(crate) fn check_range(
-    operation: &'static str,
-    path: &str,
-    offset: u64,
-    len: usize,
-    file_len: u64,
-) -> Result<u64> {
-    let end = u64::try_from(len)
-        .ok()
-        .and_then(|len| offset.checked_add(len));
-    end.filter(|end| *end <= file_len).ok_or_else(|| {
-        invalid(
-            operation,
-            path,
-            &format!("{len} bytes at {offset} run past its {file_len} bytes"),
-        )
-    })
+pub(crate) fn check_range(operation: &'static str, path: &str, offset: u64, len: usize, file_len: u64) -> Result<u64> {
+    let end = u64::try_from(len).ok().and_then(|len| offset.checked_add(len));
+    end.filter(|end| *end <= file_len)
+        .ok_or_else(|| invalid(operation, path, &format!("{len} bytes at {offset} run past its {file_len} bytes")))
 }
 
 /// A request that no file could serve.
 pub(crate) fn invalid(operation: &'static str, path: &str, message: &str) -> StorageError {
-    StorageError::new(
-        operation,
-        path,
-        io::Error::new(io::ErrorKind::InvalidInput, message.to_owned()),
-    )
+    StorageError::new(operation, path, io::Error::new(io::ErrorKind::InvalidInput, message.to_owned()))
 }
 
 #[cfg(test)]
@@ -89,10 +62,7 @@ mod tests {
 
     #[test]
     fn names_that_leave_the_namespace_are_refused() {
-        for path in [
-            "", "/a", "a/", "a//b", "..", "a/../b", ".", "./a", ".tmp-1", "a/.b", "LOCK", "LOCK/a",
-            "a\0b",
-        ] {
+        for path in ["", "/a", "a/", "a//b", "..", "a/../b", ".", "./a", ".tmp-1", "a/.b", "LOCK", "LOCK/a", "a\0b"] {
             assert!(check_file("read", path).is_err(), "{path:?} was accepted");
         }
         for path in ["a", "slabs/00000003/headers.slab", "wal/LOCK", "a..b"] {

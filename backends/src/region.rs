@@ -52,25 +52,19 @@ pub struct WritePass {
 impl Gate {
     /// A new gate, open.
     pub fn new() -> Self {
-        Self {
-            lock: Arc::new(RwLock::new(())),
-        }
+        Self { lock: Arc::new(RwLock::new(())) }
     }
 
     /// Enters as a reader. Recursive: a thread that already holds a pass never waits for a scrubber that waits for it.
     ///
     /// The price of that: readers who keep arriving can hold a scrubber off for as long as their passes overlap.
     pub fn read(&self) -> ReadPass {
-        ReadPass {
-            guard: self.lock.read_arc_recursive(),
-        }
+        ReadPass { guard: self.lock.read_arc_recursive() }
     }
 
     /// Waits until no reader is inside. A thread that holds a [`ReadPass`] of this gate and asks for this waits forever.
     pub fn write(&self) -> WritePass {
-        WritePass {
-            guard: self.lock.write_arc(),
-        }
+        WritePass { guard: self.lock.write_arc() }
     }
 
     fn admitted(&self, pass: &ReadPass) -> bool {
@@ -131,11 +125,7 @@ unsafe impl Sync for Inner {}
 
 impl Inner {
     fn error(&self, operation: &'static str, message: String) -> StorageError {
-        StorageError::new(
-            operation,
-            self.bytes.path(),
-            io::Error::new(io::ErrorKind::InvalidInput, message),
-        )
+        StorageError::new(operation, self.bytes.path(), io::Error::new(io::ErrorKind::InvalidInput, message))
     }
 
     /// The end of a range that lies inside the capacity.
@@ -143,15 +133,7 @@ impl Inner {
         offset
             .checked_add(len)
             .filter(|end| *end <= self.capacity)
-            .ok_or_else(|| {
-                self.error(
-                    operation,
-                    format!(
-                        "{len} bytes at {offset} run past the capacity of {}",
-                        self.capacity
-                    ),
-                )
-            })
+            .ok_or_else(|| self.error(operation, format!("{len} bytes at {offset} run past the capacity of {}", self.capacity)))
     }
 
     fn sync(&self, offset: usize, len: usize) -> Result<()> {
@@ -185,11 +167,7 @@ impl Region {
     /// # Panics
     /// When `pass` comes from another gate than the region's: such a pass holds no scrubber off, so there is no slice to give.
     pub fn slice<'a>(&'a self, pass: &'a ReadPass) -> &'a [u8] {
-        assert!(
-            self.inner.gate.admitted(pass),
-            "a read pass of another gate was shown to {}",
-            self.inner.bytes.path().display()
-        );
+        assert!(self.inner.gate.admitted(pass), "a read pass of another gate was shown to {}", self.inner.bytes.path().display());
         let len = self.published();
         // SAFETY: `base` is valid for `capacity` initialised bytes while `inner` lives, which `'a` borrows, and
         // `len <= written <= capacity`. Nothing stores below `written` except `scrub`, which needs the write pass of this
@@ -204,11 +182,7 @@ impl Region {
     /// reach a reader.
     pub fn publish(&self, len: usize) {
         let written = self.inner.written.load(Ordering::Acquire);
-        assert!(
-            len <= written,
-            "published length {len} lies beyond the {written} bytes written to {}",
-            self.inner.bytes.path().display()
-        );
+        assert!(len <= written, "published length {len} lies beyond the {written} bytes written to {}", self.inner.bytes.path().display());
         self.inner.published.fetch_max(len, Ordering::AcqRel);
     }
 
@@ -229,8 +203,7 @@ pub struct RegionWriter {
 impl RegionWriter {
     /// Private zeroed memory, 64-byte aligned, behind the same face.
     pub fn anonymous(gate: &Gate, capacity: usize) -> Result<Self> {
-        let heap = Heap::zeroed(capacity)
-            .map_err(|source| StorageError::new("allocate", "private memory", source))?;
+        let heap = Heap::zeroed(capacity).map_err(|source| StorageError::new("allocate", "private memory", source))?;
         // SAFETY: the memory was made here and is moved in, so no other region can lie over it.
         unsafe { Self::over(Box::new(heap), gate, 0) }
     }
@@ -243,39 +216,17 @@ impl RegionWriter {
     /// # Safety
     /// While this writer or any clone of its region lives, nothing else reads or writes the same bytes: not another region,
     /// and not another view of what lies under them.
-    pub(crate) unsafe fn over(
-        bytes: Box<dyn RegionBytes>,
-        gate: &Gate,
-        published: u64,
-    ) -> Result<Self> {
+    pub(crate) unsafe fn over(bytes: Box<dyn RegionBytes>, gate: &Gate, published: u64) -> Result<Self> {
         let capacity = bytes.capacity();
         let base = bytes.base();
-        assert!(
-            base.as_ptr().addr().is_multiple_of(REGION_ALIGN),
-            "a region starts at a multiple of {REGION_ALIGN}"
-        );
-        let written = usize::try_from(published)
-            .ok()
-            .filter(|len| *len <= capacity)
-            .ok_or_else(|| {
-                let message = format!(
-                    "{published} bytes are said to be in use, and its capacity is {capacity}"
-                );
-                StorageError::of_kind(StorageErrorKind::Damaged, "open", bytes.path(), message)
-            })?;
-        let inner = Inner {
-            base,
-            capacity,
-            written: AtomicUsize::new(written),
-            published: AtomicUsize::new(written),
-            gate: gate.clone(),
-            bytes,
-        };
-        Ok(Self {
-            region: Region {
-                inner: Arc::new(inner),
-            },
-        })
+        assert!(base.as_ptr().addr().is_multiple_of(REGION_ALIGN), "a region starts at a multiple of {REGION_ALIGN}");
+        let written = usize::try_from(published).ok().filter(|len| *len <= capacity).ok_or_else(|| {
+            let message = format!("{published} bytes are said to be in use, and its capacity is {capacity}");
+            StorageError::of_kind(StorageErrorKind::Damaged, "open", bytes.path(), message)
+        })?;
+        let inner =
+            Inner { base, capacity, written: AtomicUsize::new(written), published: AtomicUsize::new(written), gate: gate.clone(), bytes };
+        Ok(Self { region: Region { inner: Arc::new(inner) } })
     }
 
     /// The reader's handle.
@@ -295,20 +246,13 @@ impl RegionWriter {
         let end = inner.end("append to", offset, bytes.len())?;
         let written = self.written();
         if offset < written {
-            return Err(inner.error(
-                "append to",
-                format!("offset {offset} lies below the {written} bytes already written"),
-            ));
+            return Err(inner.error("append to", format!("offset {offset} lies below the {written} bytes already written")));
         }
         // SAFETY: `offset + bytes.len() <= capacity` was checked, and `base` is valid for that many bytes. Nobody reads or
         // writes at or beyond `written`: readers stop at `published <= written`, and `&mut self` is the only writer, with no
         // `written_slice` alive. So the source, even where it is a slice of this region, does not overlap the target.
         unsafe {
-            std::ptr::copy_nonoverlapping(
-                bytes.as_ptr(),
-                inner.base.as_ptr().add(offset),
-                bytes.len(),
-            );
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), inner.base.as_ptr().add(offset), bytes.len());
         }
         inner.bytes.wrote(offset, bytes);
         inner.written.store(end, Ordering::Release);
@@ -374,9 +318,7 @@ mod tests {
             Path::new("noting")
         }
         fn wrote(&self, offset: usize, bytes: &[u8]) {
-            self.notes
-                .lock()
-                .push(format!("wrote {bytes:?} at {offset}"));
+            self.notes.lock().push(format!("wrote {bytes:?} at {offset}"));
         }
         fn zeroed(&self, offset: usize, len: usize) {
             self.notes.lock().push(format!("zeroed {len} at {offset}"));
@@ -390,10 +332,7 @@ mod tests {
     #[test]
     fn what_lies_under_a_region_learns_what_changed() {
         let notes = Arc::default();
-        let noting = Noting {
-            heap: Heap::zeroed(100).unwrap(),
-            notes: Arc::clone(&notes),
-        };
+        let noting = Noting { heap: Heap::zeroed(100).unwrap(), notes: Arc::clone(&notes) };
         let gate = Gate::new();
         // SAFETY: the memory was made here and is moved in.
         let mut writer = unsafe { RegionWriter::over(Box::new(noting), &gate, 0) }.unwrap();
@@ -404,13 +343,7 @@ mod tests {
         writer.region().sync(5).unwrap();
         writer.scrub(&mut Gate::new().write(), 0, 12).unwrap_err();
         writer.scrub(&mut gate.write(), 3, 4).unwrap();
-        let expected = [
-            "wrote [1, 2] at 10",
-            "sync 12 at 0",
-            "sync 5 at 0",
-            "zeroed 4 at 3",
-            "sync 4 at 3",
-        ];
+        let expected = ["wrote [1, 2] at 10", "sync 12 at 0", "sync 5 at 0", "zeroed 4 at 3", "sync 4 at 3"];
         assert_eq!(*notes.lock(), expected);
     }
 

@@ -31,22 +31,12 @@ impl Uses {
             return Err(names::invalid(operation, path, "it is in use"));
         }
         let token = UseToken::default();
-        self.files.insert(
-            path.to_owned(),
-            Use {
-                region: Arc::downgrade(&token),
-                copying: Weak::new(),
-            },
-        );
+        self.files.insert(path.to_owned(), Use { region: Arc::downgrade(&token), copying: Weak::new() });
         Ok(token)
     }
 
     /// For somebody who copies in or out: no region may lie over the file.
-    pub(crate) fn enter_copying(
-        &mut self,
-        operation: &'static str,
-        path: &str,
-    ) -> Result<UseToken> {
+    pub(crate) fn enter_copying(&mut self, operation: &'static str, path: &str) -> Result<UseToken> {
         self.drop_finished();
         let user = self.files.entry(path.to_owned()).or_default();
         if user.region.strong_count() > 0 {
@@ -58,8 +48,7 @@ impl Uses {
     }
 
     fn drop_finished(&mut self) {
-        self.files
-            .retain(|_, user| user.region.strong_count() + user.copying.strong_count() > 0);
+        self.files.retain(|_, user| user.region.strong_count() + user.copying.strong_count() > 0);
     }
 
     /// The name now means another file, or none.

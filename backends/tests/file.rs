@@ -20,15 +20,7 @@ const ROOT: &str = "MNEMOLITH_TEST_ROOT";
 /// This very program, running one ignored test: the child's half of a test between processes.
 fn half(name: &str, root: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args([
-            "--exact",
-            name,
-            "--ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ])
-        .env(ROOT, root);
+    command.args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"]).env(ROOT, root);
     command
 }
 
@@ -44,10 +36,7 @@ struct Holder {
 
 impl Holder {
     fn start(root: &Path) -> Self {
-        let mut child = half("child_holds_the_lock", root)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = half("child_holds_the_lock", root).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let held = output.lines().any(|line| line.unwrap().ends_with("HELD"));
         let holder = Self { child };
@@ -87,31 +76,19 @@ fn a_lock_names_its_holder_and_dies_with_it() {
     let root = tempfile::tempdir().unwrap();
     let backend = FileBackend::new(root.path());
     let mut holder = Holder::start(root.path());
-    let held = StorageErrorKind::AlreadyOpen {
-        pid: Some(holder.child.id()),
-    };
+    let held = StorageErrorKind::AlreadyOpen { pid: Some(holder.child.id()) };
     let error = backend.open("space").unwrap_err();
     assert_eq!(error.kind, held);
-    assert!(
-        error.to_string().contains(&holder.child.id().to_string()),
-        "{error}"
-    );
+    assert!(error.to_string().contains(&holder.child.id().to_string()), "{error}");
     assert_eq!(backend.remove("space").unwrap_err().kind, held);
     assert!(root.path().join("space/rows").exists());
     holder.kill();
-    let space = backend
-        .open("space")
-        .expect("the lock of a killed process is free at once");
+    let space = backend.open("space").expect("the lock of a killed process is free at once");
     let writer = space.open_region("rows", 4096, 11).unwrap();
     assert_eq!(writer.written_slice(), b"of the dead");
     // The pid inside is now the new holder's.
     let error = backend.open("space").unwrap_err();
-    assert_eq!(
-        error.kind,
-        StorageErrorKind::AlreadyOpen {
-            pid: Some(std::process::id())
-        }
-    );
+    assert_eq!(error.kind, StorageErrorKind::AlreadyOpen { pid: Some(std::process::id()) });
 }
 
 #[test]
@@ -146,11 +123,7 @@ fn opening_never_meets_a_half_removed_namespace() {
         });
     });
     FileBackend::new(root.path()).remove("space").unwrap();
-    assert_eq!(
-        fs::read_dir(root.path()).unwrap().count(),
-        0,
-        "removals leave nothing behind"
-    );
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "removals leave nothing behind");
 }
 
 #[test]
@@ -173,11 +146,7 @@ fn a_removal_that_a_crash_interrupted_is_finished() {
 fn a_replacement_that_a_crash_interrupted_goes_at_the_next_open() {
     let root = tempfile::tempdir().unwrap();
     let backend = FileBackend::new(root.path());
-    backend
-        .open("space")
-        .unwrap()
-        .replace("file", b"old")
-        .unwrap();
+    backend.open("space").unwrap().replace("file", b"old").unwrap();
     let left = root.path().join("space/.tmp-0");
     fs::write(&left, b"half").unwrap();
     let space = backend.open("space").unwrap();
@@ -193,10 +162,7 @@ fn a_replacement_that_fails_leaves_the_old_content_and_nothing_else() {
     // Renaming a file onto a folder fails when everything else is done.
     space.create_folder("folder").unwrap();
     assert!(space.replace("folder", b"x").is_err());
-    assert_eq!(
-        names_on_disk(&root.path().join("space")),
-        ["LOCK", "folder"]
-    );
+    assert_eq!(names_on_disk(&root.path().join("space")), ["LOCK", "folder"]);
 }
 
 #[test]
@@ -210,13 +176,7 @@ fn a_region_is_allocated_and_a_sparse_one_is_refused() {
         assert_eq!(metadata.len(), len);
         assert!(metadata.blocks() * 512 >= len);
         space.create_zeroed("zeros", len).unwrap();
-        assert!(
-            fs::metadata(root.path().join("space/zeros"))
-                .unwrap()
-                .blocks()
-                * 512
-                >= len
-        );
+        assert!(fs::metadata(root.path().join("space/zeros")).unwrap().blocks() * 512 >= len);
     }
     let sparse = root.path().join("space/sparse");
     fs::File::create(&sparse).unwrap().set_len(LEN).unwrap();
@@ -233,10 +193,7 @@ fn a_region_is_allocated_and_a_sparse_one_is_refused() {
     let cut = fs::OpenOptions::new().write(true).open(&holed).unwrap();
     cut.set_len(LEN - 4096).unwrap();
     cut.set_len(LEN).unwrap();
-    assert_eq!(
-        space.open_region("holed", LEN, 0).unwrap_err().kind,
-        StorageErrorKind::Damaged
-    );
+    assert_eq!(space.open_region("holed", LEN, 0).unwrap_err().kind, StorageErrorKind::Damaged);
     // The refusal let go of the file.
     space.write_at("holed", &[(0, &vec![0; 1 << 20])]).unwrap();
     space.open_region("holed", LEN, 0).unwrap();
@@ -246,17 +203,13 @@ fn a_region_is_allocated_and_a_sparse_one_is_refused() {
 fn an_idle_namespace_holds_one_descriptor() {
     let root = tempfile::tempdir().unwrap();
     let space = FileBackend::new(root.path()).open("space").unwrap();
-    let writers: Vec<_> = (0..3)
-        .map(|n| space.create_region(&format!("rows{n}"), 4096).unwrap())
-        .collect();
+    let writers: Vec<_> = (0..3).map(|n| space.create_region(&format!("rows{n}"), 4096).unwrap()).collect();
     let open = |suffix: &str| {
         let here = fs::canonicalize(root.path()).unwrap().join("space");
         fs::read_dir("/proc/self/fd")
             .unwrap()
             .filter_map(|entry| fs::read_link(entry.unwrap().path()).ok())
-            .filter(|target| {
-                target.starts_with(&here) && target.to_string_lossy().ends_with(suffix)
-            })
+            .filter(|target| target.starts_with(&here) && target.to_string_lossy().ends_with(suffix))
             .count()
     };
     if !Path::new("/proc/self/fd").exists() {
@@ -275,10 +228,7 @@ fn errors_say_what_was_done_to_what() {
     let root = tempfile::tempdir().unwrap();
     let space = FileBackend::new(root.path()).open("space").unwrap();
     let error = space.open_log("wal/1").unwrap_err();
-    assert_eq!(
-        (error.operation, error.source.raw_os_error()),
-        ("open", Some(libc::ENOENT))
-    );
+    assert_eq!((error.operation, error.source.raw_os_error()), ("open", Some(libc::ENOENT)));
     assert_eq!(error.path, root.path().join("space/wal/1"));
     let file = root.path().join("file");
     fs::write(&file, b"").unwrap();
@@ -288,10 +238,7 @@ fn errors_say_what_was_done_to_what() {
 }
 
 fn names_on_disk(path: &Path) -> Vec<String> {
-    let mut names: Vec<_> = fs::read_dir(path)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort_unstable();
     names
 }
@@ -302,19 +249,12 @@ fn a_full_disk_is_a_clean_error() {
     let root = tempfile::tempdir().unwrap();
     let command = half("child_fills_a_small_disk", root.path());
     let mut unshared = Command::new("unshare");
-    unshared
-        .args(["--mount", "--map-root-user", "--"])
-        .arg(command.get_program())
-        .args(command.get_args());
+    unshared.args(["--mount", "--map-root-user", "--"]).arg(command.get_program()).args(command.get_args());
     let output = match unshared.env(ROOT, root.path()).output() {
         Ok(output) => output,
         Err(error) => return println!("SKIPPED: no unshare: {error}"),
     };
-    let text = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if text.contains("MOUNTED") {
         assert!(output.status.success() && text.contains("FILLED"), "{text}");
     } else {
@@ -327,10 +267,7 @@ fn a_full_disk_is_a_clean_error() {
 fn child_fills_a_small_disk() {
     const MIB: u64 = 1 << 20;
     let Some(root) = given_root() else { return };
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=4m", "none"])
-        .arg(&root)
-        .status();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m", "none"]).arg(&root).status();
     if !mounted.is_ok_and(|status| status.success()) {
         return;
     }
@@ -340,22 +277,10 @@ fn child_fills_a_small_disk() {
     space.replace("file", b"old").unwrap();
     drop(space.create_region("rows", 2 * MIB).unwrap());
     let no_space = |space: &dyn Directory| {
-        assert_eq!(
-            space.create_region("region", 3 * MIB).unwrap_err().kind,
-            StorageErrorKind::NoSpace
-        );
-        assert_eq!(
-            space.create_log("log", 3 * MIB).unwrap_err().kind,
-            StorageErrorKind::NoSpace
-        );
-        assert_eq!(
-            space.create_zeroed("zeroed", 3 * MIB).unwrap_err().kind,
-            StorageErrorKind::NoSpace
-        );
-        assert_eq!(
-            space.replace("file", &vec![1; 3 << 20]).unwrap_err().kind,
-            StorageErrorKind::NoSpace
-        );
+        assert_eq!(space.create_region("region", 3 * MIB).unwrap_err().kind, StorageErrorKind::NoSpace);
+        assert_eq!(space.create_log("log", 3 * MIB).unwrap_err().kind, StorageErrorKind::NoSpace);
+        assert_eq!(space.create_zeroed("zeroed", 3 * MIB).unwrap_err().kind, StorageErrorKind::NoSpace);
+        assert_eq!(space.replace("file", &vec![1; 3 << 20]).unwrap_err().kind, StorageErrorKind::NoSpace);
         assert_eq!(space.read("file", 9).unwrap().unwrap(), b"old");
         assert_eq!(names_on_disk(&space.path()), ["LOCK", "file", "rows"]);
     };
@@ -371,11 +296,7 @@ fn child_fills_a_small_disk() {
     writer.sync(2 << 20).unwrap();
     drop(writer);
     assert!(space.remove_file("rows").unwrap());
-    space
-        .create_log("log", MIB)
-        .unwrap()
-        .write_durable_at(0, &[1; 4096])
-        .unwrap();
+    space.create_log("log", MIB).unwrap().write_durable_at(0, &[1; 4096]).unwrap();
     space.replace("file", b"new").unwrap();
     assert_eq!(space.read("file", 9).unwrap().unwrap(), b"new");
     println!("FILLED");

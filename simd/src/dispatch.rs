@@ -54,10 +54,7 @@ pub fn by_name(name: &str) -> Result<&'static Kernels, SimdError> {
 
 /// The decision of [`active`] without the environment and the CPU: `tables` holds what the CPU can
 /// run, slowest first, and `requested` the override.
-pub(crate) fn choose(
-    requested: Option<&str>,
-    tables: &[&'static Kernels],
-) -> Result<&'static Kernels, SimdError> {
+pub(crate) fn choose(requested: Option<&str>, tables: &[&'static Kernels]) -> Result<&'static Kernels, SimdError> {
     let Some(name) = requested else {
         return Ok(tables.last().copied().unwrap_or(&scalar::TABLE));
     };
@@ -66,15 +63,5 @@ pub(crate) fn choose(
     }
     let requested = name.to_owned();
     let supported = tables.iter().map(|table| table.name()).collect();
-    Err(if KNOWN.contains(&name) {
-        SimdError::Unsupported {
-            requested,
-            supported,
-        }
-    } else {
-        SimdError::Unknown {
-            requested,
-            supported,
-        }
-    })
+    Err(if KNOWN.contains(&name) { SimdError::Unsupported { requested, supported } } else { SimdError::Unknown { requested, supported } })
 }

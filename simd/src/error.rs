@@ -30,24 +30,10 @@ pub enum SimdError {
 impl fmt::Display for SimdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (requested, supported, why) = match self {
-            Self::Unknown {
-                requested,
-                supported,
-            } => (requested, supported, "is not a kernel table"),
-            Self::Unsupported {
-                requested,
-                supported,
-            } => (
-                requested,
-                supported,
-                "is a kernel table this CPU cannot run",
-            ),
+            Self::Unknown { requested, supported } => (requested, supported, "is not a kernel table"),
+            Self::Unsupported { requested, supported } => (requested, supported, "is a kernel table this CPU cannot run"),
         };
-        write!(
-            f,
-            "{requested:?} {why}; set {ENV_VAR} to one of [{}], or leave it unset",
-            supported.join(", ")
-        )
+        write!(f, "{requested:?} {why}; set {ENV_VAR} to one of [{}], or leave it unset", supported.join(", "))
     }
 }
 

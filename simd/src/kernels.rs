@@ -83,19 +83,9 @@ impl Kernels {
     ///
     /// As [`dot_rows`](Self::dot_rows), and when `selected` has fewer than
     /// `out.len().div_ceil(64)` words.
-    pub fn dot_selected(
-        &self,
-        query: &[f32],
-        rows: &[f32],
-        stride: usize,
-        selected: &[u64],
-        out: &mut [f32],
-    ) {
+    pub fn dot_selected(&self, query: &[f32], rows: &[f32], stride: usize, selected: &[u64], out: &mut [f32]) {
         assert_rows(query.len(), rows.len(), stride, out.len());
-        assert!(
-            selected.len() >= out.len().div_ceil(64),
-            "dot_selected: a bit per row is needed"
-        );
+        assert!(selected.len() >= out.len().div_ceil(64), "dot_selected: a bit per row is needed");
         // SAFETY: the features were detected by `dispatch`; the lengths are asserted above.
         unsafe { (self.dot_selected)(query, rows, stride, selected, out) }
     }
@@ -107,10 +97,7 @@ impl Kernels {
     ///
     /// When `out.len() != column.len().div_ceil(64)`.
     pub fn mask_all(&self, column: &[u64], mask: u64, out: &mut [u64]) {
-        assert!(
-            out.len() == column.len().div_ceil(64),
-            "mask_all: out must hold a bit per row"
-        );
+        assert!(out.len() == column.len().div_ceil(64), "mask_all: out must hold a bit per row");
         // SAFETY: the features were detected by `dispatch`; the lengths are asserted above.
         unsafe { (self.mask_all)(column, mask, out) }
     }
@@ -122,10 +109,7 @@ impl Kernels {
     ///
     /// When `out.len() != scores.len().div_ceil(64)`.
     pub fn at_least(&self, scores: &[f32], threshold: f32, out: &mut [u64]) {
-        assert!(
-            out.len() == scores.len().div_ceil(64),
-            "at_least: out must hold a bit per score"
-        );
+        assert!(out.len() == scores.len().div_ceil(64), "at_least: out must hold a bit per score");
         // SAFETY: the features were detected by `dispatch`; the lengths are asserted above.
         unsafe { (self.at_least)(scores, threshold, out) }
     }
@@ -176,13 +160,8 @@ fn assert_rows(query_len: usize, rows_len: usize, stride: usize, row_count: usiz
     let Some(last_row) = row_count.checked_sub(1) else {
         return;
     };
-    let needed = last_row
-        .checked_mul(stride)
-        .and_then(|start| start.checked_add(query_len));
-    assert!(
-        needed.is_some_and(|needed| rows_len >= needed),
-        "rows must hold a row per output"
-    );
+    let needed = last_row.checked_mul(stride).and_then(|start| start.checked_add(query_len));
+    assert!(needed.is_some_and(|needed| rows_len >= needed), "rows must hold a row per output");
 }
 
 /// The contract of the kernels that combine two bitsets.

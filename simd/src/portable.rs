@@ -63,12 +63,7 @@ impl Lanes for f32x8 {
     #[inline(always)]
     unsafe fn sums(rows: [Self; 4]) -> [f32; 4] {
         let [a, b, c, d] = rows;
-        [
-            a.reduce_add(),
-            b.reduce_add(),
-            c.reduce_add(),
-            d.reduce_add(),
-        ]
+        [a.reduce_add(), b.reduce_add(), c.reduce_add(), d.reduce_add()]
     }
 
     #[inline(always)]

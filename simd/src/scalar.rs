@@ -8,18 +8,8 @@
 use crate::Kernels;
 
 /// The table of the scalar kernels.
-pub(crate) static TABLE: Kernels = Kernels {
-    name: "scalar",
-    dot,
-    dot_rows,
-    dot_selected,
-    mask_all,
-    at_least,
-    bits_and,
-    bits_or,
-    bits_and_not,
-    bits_count,
-};
+pub(crate) static TABLE: Kernels =
+    Kernels { name: "scalar", dot, dot_rows, dot_selected, mask_all, at_least, bits_and, bits_or, bits_and_not, bits_count };
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sum = 0.0_f64;

@@ -209,12 +209,7 @@ pub(crate) unsafe fn dot<V: Lanes, const UNROLL: usize>(a: &[f32], b: &[f32]) ->
 /// The CPU runs `V`, and `rows.len() >= (out.len() - 1) * stride + query.len()` unless `out` is
 /// empty.
 #[inline(always)]
-pub(crate) unsafe fn dot_rows<V: Lanes, const UNROLL: usize>(
-    query: &[f32],
-    rows: &[f32],
-    stride: usize,
-    out: &mut [f32],
-) {
+pub(crate) unsafe fn dot_rows<V: Lanes, const UNROLL: usize>(query: &[f32], rows: &[f32], stride: usize, out: &mut [f32]) {
     let (groups, rest) = out.as_chunks_mut::<GROUP>();
     let mut row = rows.as_ptr();
     for group in groups {
@@ -241,12 +236,7 @@ pub(crate) unsafe fn dot_rows<V: Lanes, const UNROLL: usize>(
 /// Four rows that follow each other. May point past the end: nothing is read here.
 #[inline(always)]
 fn group_of(first: *const f32, stride: usize) -> [*const f32; GROUP] {
-    [
-        first,
-        first.wrapping_add(stride),
-        first.wrapping_add(2 * stride),
-        first.wrapping_add(3 * stride),
-    ]
+    [first, first.wrapping_add(stride), first.wrapping_add(2 * stride), first.wrapping_add(3 * stride)]
 }
 
 /// Scores the selected rows, in groups of four whichever rows they are. The group to come is always
@@ -282,8 +272,7 @@ pub(crate) unsafe fn dot_selected<V: Lanes, const UNROLL: usize>(
     for row in group.rows.into_iter().take(group.len) {
         if let Some(slot) = out.get_mut(row) {
             // SAFETY: `row` is below `out.len()`, as above.
-            *slot =
-                unsafe { dot_one::<V, UNROLL>(query, rows.as_ptr().wrapping_add(row * stride)) };
+            *slot = unsafe { dot_one::<V, UNROLL>(query, rows.as_ptr().wrapping_add(row * stride)) };
         }
     }
 }
@@ -309,12 +298,7 @@ impl Group {
     fn pointers(&self, rows: &[f32], stride: usize) -> [*const f32; GROUP] {
         let [a, b, c, d] = self.rows;
         let base = rows.as_ptr();
-        [
-            base.wrapping_add(a * stride),
-            base.wrapping_add(b * stride),
-            base.wrapping_add(c * stride),
-            base.wrapping_add(d * stride),
-        ]
+        [base.wrapping_add(a * stride), base.wrapping_add(b * stride), base.wrapping_add(c * stride), base.wrapping_add(d * stride)]
     }
 }
 
@@ -323,12 +307,7 @@ impl<'a> Picked<'a> {
     fn new(selected: &'a [u64], row_count: usize) -> Self {
         let mut words = selected.iter();
         let word = words.next().copied().unwrap_or(0);
-        Self {
-            words,
-            word,
-            base: 0,
-            row_count,
-        }
+        Self { words, word, base: 0, row_count }
     }
 
     /// The next selected row below `row_count`.
@@ -345,10 +324,7 @@ impl<'a> Picked<'a> {
 
     #[inline(always)]
     fn next_group(&mut self) -> Group {
-        let mut group = Group {
-            rows: [0; GROUP],
-            len: 0,
-        };
+        let mut group = Group { rows: [0; GROUP], len: 0 };
         let mut last = 0;
         for slot in &mut group.rows {
             if let Some(row) = self.next_row() {

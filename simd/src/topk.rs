@@ -67,13 +67,7 @@ impl TopK {
     /// When `slack` is negative or NaN.
     pub fn new(k: usize, slack: f32) -> Self {
         assert!(slack >= 0.0, "the slack must not be negative");
-        Self {
-            k,
-            slack,
-            kth: f32::NEG_INFINITY,
-            candidates: Vec::new(),
-            prune_at: soonest_prune(k),
-        }
+        Self { k, slack, kth: f32::NEG_INFINITY, candidates: Vec::new(), prune_at: soonest_prune(k) }
     }
 
     /// Offers `scores[i]` as the score of row `base + i`, for every `i` whose bit is set in
@@ -97,14 +91,8 @@ impl TopK {
         admitted: &[u64],
         resolve: &mut dyn FnMut(&mut Vec<Candidate>),
     ) {
-        assert!(
-            admitted.len() >= scores.len().div_ceil(64),
-            "push_block: a bit per score is needed"
-        );
-        assert!(
-            base.checked_add(scores.len() as u64).is_some(),
-            "push_block: the indexes must fit in 64 bits"
-        );
+        assert!(admitted.len() >= scores.len().div_ceil(64), "push_block: a bit per score is needed");
+        assert!(base.checked_add(scores.len() as u64).is_some(), "push_block: the indexes must fit in 64 bits");
         if self.k == 0 {
             return;
         }
@@ -121,19 +109,11 @@ impl TopK {
     /// called again.
     pub fn into_candidates(mut self) -> Vec<Candidate> {
         self.prune_by_score();
-        self.candidates
-            .sort_unstable_by(|a, b| best_first(a, b).then(a.index.cmp(&b.index)));
+        self.candidates.sort_unstable_by(|a, b| best_first(a, b).then(a.index.cmp(&b.index)));
         self.candidates
     }
 
-    fn push_chunk(
-        &mut self,
-        kernels: &Kernels,
-        base: u64,
-        scores: &[f32],
-        admitted: &[u64],
-        resolve: &mut dyn FnMut(&mut Vec<Candidate>),
-    ) {
+    fn push_chunk(&mut self, kernels: &Kernels, base: u64, scores: &[f32], admitted: &[u64], resolve: &mut dyn FnMut(&mut Vec<Candidate>)) {
         let word_count = scores.len().div_ceil(64);
         let mut bits = [0; CHUNK_WORDS];
         let Some(bits) = bits.get_mut(..word_count) else {
@@ -141,11 +121,7 @@ impl TopK {
         };
         // Scores that were not admitted are compared as well: that costs less than skipping them.
         kernels.at_least(scores, self.threshold(), bits);
-        for ((word, admitted), (place, scores)) in bits
-            .iter()
-            .zip(admitted)
-            .zip((0_u64..).step_by(64).zip(scores.chunks(64)))
-        {
+        for ((word, admitted), (place, scores)) in bits.iter().zip(admitted).zip((0_u64..).step_by(64).zip(scores.chunks(64))) {
             let mut winners = word & admitted;
             while winners != 0 {
                 let bit = winners.trailing_zeros();
@@ -174,10 +150,7 @@ impl TopK {
         let bound = self.bound();
         if self.candidates.len() > bound {
             resolve(&mut self.candidates);
-            assert!(
-                self.candidates.len() == self.k,
-                "resolve must leave exactly k candidates"
-            );
+            assert!(self.candidates.len() == self.k, "resolve must leave exactly k candidates");
         }
         // As many pushes as candidates stayed pay for the next pruning. No more than the bound
         // stay, so the buffer never exceeds twice the bound.
@@ -197,8 +170,7 @@ impl TopK {
         // Once `resolve` dropped rows, the buffer alone may know less than was seen: never fall.
         self.kth = self.kth.max(kth.score);
         let threshold = self.threshold();
-        self.candidates
-            .retain(|candidate| candidate.score >= threshold);
+        self.candidates.retain(|candidate| candidate.score >= threshold);
     }
 
     /// The lowest score that is still kept. Rounding loses no one: when `kth - slack` rounds up,

@@ -49,27 +49,15 @@ fn a_log_keeps_what_was_written(backend: &dyn Backend) {
     drop(log);
     assert_eq!(everything(&*space.open_log("log").unwrap()), expected);
     drop(space);
-    assert_eq!(
-        everything(&*open(backend).open_log("log").unwrap()),
-        expected
-    );
+    assert_eq!(everything(&*open(backend).open_log("log").unwrap()), expected);
 }
 
 fn a_log_is_written_at_any_offset(backend: &dyn Backend) {
     let len = 3 << 20;
     let log = open(backend).create_log("log", len).unwrap();
     let mut expected = vec![0; len as usize];
-    for (seed, (offset, size)) in [
-        (0, 1),
-        (3, 4096),
-        (4095, 2),
-        (511, 513),
-        (len - 1, 1),
-        (777_777, 2 << 20),
-        (5, 0),
-    ]
-    .into_iter()
-    .enumerate()
+    for (seed, (offset, size)) in
+        [(0, 1), (3, 4096), (4095, 2), (511, 513), (len - 1, 1), (777_777, 2 << 20), (5, 0)].into_iter().enumerate()
     {
         let bytes = pattern(size, seed as u8);
         log.write_durable_at(offset, &bytes).unwrap();
@@ -83,30 +71,11 @@ fn a_log_is_written_at_any_offset(backend: &dyn Backend) {
 
 fn a_log_does_not_grow(backend: &dyn Backend) {
     let log = open(backend).create_log("log", 5000).unwrap();
-    for (offset, size) in [
-        (5000, 1),
-        (4999, 2),
-        (0, 5001),
-        (u64::MAX, 1),
-        (u64::MAX - 4, 5),
-        (5001, 0),
-    ] {
+    for (offset, size) in [(5000, 1), (4999, 2), (0, 5001), (u64::MAX, 1), (u64::MAX - 4, 5), (5001, 0)] {
         let mut bytes = vec![7; size];
-        assert_eq!(
-            kind(log.write_durable_at(offset, &bytes)),
-            StorageErrorKind::Io,
-            "{size} at {offset}"
-        );
-        assert_eq!(
-            kind(log.write_at(offset, &bytes)),
-            StorageErrorKind::Io,
-            "{size} at {offset}"
-        );
-        assert_eq!(
-            kind(log.read_at(offset, &mut bytes)),
-            StorageErrorKind::Io,
-            "{size} at {offset}"
-        );
+        assert_eq!(kind(log.write_durable_at(offset, &bytes)), StorageErrorKind::Io, "{size} at {offset}");
+        assert_eq!(kind(log.write_at(offset, &bytes)), StorageErrorKind::Io, "{size} at {offset}");
+        assert_eq!(kind(log.read_at(offset, &mut bytes)), StorageErrorKind::Io, "{size} at {offset}");
     }
     log.read_at(5000, &mut []).unwrap();
     assert_eq!(log.len(), 5000);
@@ -119,33 +88,24 @@ fn a_log_replaces_what_had_its_name(backend: &dyn Backend) {
     old.write_durable_at(0, &[1; 4096]).unwrap();
     let new = space.create_log("log", 8192).unwrap();
     old.write_durable_at(0, &[2; 4096]).unwrap();
-    assert_eq!(
-        everything(&*new),
-        [0; 8192],
-        "the old handle writes to the old file"
-    );
+    assert_eq!(everything(&*new), [0; 8192], "the old handle writes to the old file");
     assert_eq!(everything(&*old), [2; 4096]);
 }
 
 fn a_log_takes_writes_from_many_threads(backend: &dyn Backend) {
     const THREADS: usize = 4;
     const PIECES: usize = 16;
-    let log = open(backend)
-        .create_log("log", (THREADS * PIECES * 1000) as u64)
-        .unwrap();
+    let log = open(backend).create_log("log", (THREADS * PIECES * 1000) as u64).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let log = &log;
             scope.spawn(move || {
                 for piece in (0..PIECES).map(|piece| piece * THREADS + thread) {
-                    log.write_durable_at(piece as u64 * 1000, &pattern(1000, piece as u8))
-                        .unwrap();
+                    log.write_durable_at(piece as u64 * 1000, &pattern(1000, piece as u8)).unwrap();
                 }
             });
         }
     });
-    let expected: Vec<u8> = (0..THREADS * PIECES)
-        .flat_map(|piece| pattern(1000, piece as u8))
-        .collect();
+    let expected: Vec<u8> = (0..THREADS * PIECES).flat_map(|piece| pattern(1000, piece as u8)).collect();
     assert_eq!(everything(&*log), expected);
 }

@@ -47,16 +47,7 @@ use list_checks;
 
 /// Every check.
 pub fn checks() -> impl Iterator<Item = Check> {
-    [
-        namespaces::CHECKS,
-        files::CHECKS,
-        logs::CHECKS,
-        regions::CHECKS,
-        sharing::CHECKS,
-    ]
-    .into_iter()
-    .flatten()
-    .copied()
+    [namespaces::CHECKS, files::CHECKS, logs::CHECKS, regions::CHECKS, sharing::CHECKS].into_iter().flatten().copied()
 }
 
 /// Runs every check, each on a backend of its own: `make` returns one without any namespaces.
@@ -66,12 +57,7 @@ pub fn checks() -> impl Iterator<Item = Check> {
 pub fn run(make: &dyn Fn() -> Arc<dyn Backend>) {
     for check in checks() {
         let backend = make();
-        assert_eq!(
-            backend.namespaces().unwrap(),
-            Vec::<String>::new(),
-            "{} needs an empty root",
-            check.name
-        );
+        assert_eq!(backend.namespaces().unwrap(), Vec::<String>::new(), "{} needs an empty root", check.name);
         // A panic names the check by the function it comes from.
         (check.run)(&*backend);
     }
@@ -90,7 +76,5 @@ fn kind<T: Debug>(result: Result<T>) -> StorageErrorKind {
 
 /// Bytes that differ from place to place.
 fn pattern(len: usize, seed: u8) -> Vec<u8> {
-    (0..len)
-        .map(|at| (at % 251) as u8 ^ (at / 251) as u8 ^ seed)
-        .collect()
+    (0..len).map(|at| (at % 251) as u8 ^ (at / 251) as u8 ^ seed).collect()
 }

@@ -14,9 +14,7 @@ list_checks!(
 );
 
 fn ours() -> StorageErrorKind {
-    StorageErrorKind::AlreadyOpen {
-        pid: Some(std::process::id()),
-    }
+    StorageErrorKind::AlreadyOpen { pid: Some(std::process::id()) }
 }
 
 fn namespaces_are_listed_in_order(backend: &dyn Backend) {
@@ -27,18 +25,7 @@ fn namespaces_are_listed_in_order(backend: &dyn Backend) {
 }
 
 fn a_namespace_has_a_plain_name(backend: &dyn Backend) {
-    for name in [
-        "",
-        ".",
-        "..",
-        "a/b",
-        "/a",
-        "A",
-        "a.b",
-        "ä",
-        "a\0",
-        &"a".repeat(64),
-    ] {
+    for name in ["", ".", "..", "a/b", "/a", "A", "a.b", "ä", "a\0", &"a".repeat(64)] {
         assert_eq!(kind(backend.open(name)), StorageErrorKind::Io, "{name:?}");
         assert_eq!(kind(backend.remove(name)), StorageErrorKind::Io, "{name:?}");
     }
@@ -51,11 +38,7 @@ fn a_second_holder_is_told_who_holds(backend: &dyn Backend) {
     assert_eq!(kind(backend.open("space")), ours());
     let again = std::sync::Arc::clone(&held);
     drop(held);
-    assert_eq!(
-        kind(backend.open("space")),
-        ours(),
-        "a clone of the handle is the handle"
-    );
+    assert_eq!(kind(backend.open("space")), ours(), "a clone of the handle is the handle");
     drop(again);
     backend.open("space").unwrap();
     backend.open("space").unwrap();
@@ -71,11 +54,7 @@ fn whatever_is_left_open_keeps_the_lock(backend: &dyn Backend) {
     assert_eq!(kind(backend.open("space")), ours());
     drop(writer);
     drop(log);
-    assert_eq!(
-        kind(backend.open("space")),
-        ours(),
-        "a reader's handle is left"
-    );
+    assert_eq!(kind(backend.open("space")), ours(), "a reader's handle is left");
     drop(region);
     let log = open(backend).open_log("log").unwrap();
     assert_eq!(kind(backend.open("space")), ours(), "a log is left");

@@ -25,10 +25,7 @@ fn readers_see_what_was_published(backend: &dyn Backend) {
     for capacity in [1, 64, 4096, 10_000, 1 << 20] {
         let mut writer = space.create_region("rows", capacity).unwrap();
         let region = writer.region().clone();
-        assert_eq!(
-            (region.capacity(), region.published(), writer.written()),
-            (capacity as usize, 0, 0)
-        );
+        assert_eq!((region.capacity(), region.published(), writer.written()), (capacity as usize, 0, 0));
         let pass = space.gate().read();
         assert_eq!(region.slice(&pass).as_ptr().addr() % 64, 0);
         assert_eq!(region.slice(&pass), b"");
@@ -69,15 +66,9 @@ fn skipped_bytes_stay(backend: &dyn Backend) {
     let mut writer = space.open_region("rows", 4096, 100).unwrap();
     assert_eq!(writer.written_slice(), [1; 100]);
     writer.append_at(200, &[2; 10]).unwrap();
-    assert_eq!(
-        writer.written_slice()[100..],
-        [[1; 100].as_slice(), &[2; 10]].concat()
-    );
+    assert_eq!(writer.written_slice()[100..], [[1; 100].as_slice(), &[2; 10]].concat());
     writer.append_at(400, &[3; 10]).unwrap();
-    assert_eq!(
-        writer.written_slice()[210..],
-        [[1; 90].as_slice(), &[0; 100], &[3; 10]].concat()
-    );
+    assert_eq!(writer.written_slice()[210..], [[1; 90].as_slice(), &[0; 100], &[3; 10]].concat());
     writer.append_at(500, &[]).unwrap();
     assert_eq!(writer.written(), 500);
 }
@@ -86,21 +77,8 @@ fn a_region_stays_within_its_capacity(backend: &dyn Backend) {
     let space = open(backend);
     let mut writer = space.create_region("rows", 5000).unwrap();
     writer.append_at(0, &[1; 100]).unwrap();
-    for (offset, size) in [
-        (99, 1),
-        (0, 100),
-        (99, 0),
-        (5000, 1),
-        (4999, 2),
-        (101, 4900),
-        (usize::MAX, 1),
-        (usize::MAX, 0),
-    ] {
-        assert_eq!(
-            kind(writer.append_at(offset, &vec![2; size])),
-            StorageErrorKind::Io,
-            "{size} at {offset}"
-        );
+    for (offset, size) in [(99, 1), (0, 100), (99, 0), (5000, 1), (4999, 2), (101, 4900), (usize::MAX, 1), (usize::MAX, 0)] {
+        assert_eq!(kind(writer.append_at(offset, &vec![2; size])), StorageErrorKind::Io, "{size} at {offset}");
         assert_eq!(writer.written_slice(), [1; 100]);
     }
     assert_eq!(kind(writer.sync(5001)), StorageErrorKind::Io);
@@ -110,11 +88,7 @@ fn a_region_stays_within_its_capacity(backend: &dyn Backend) {
     writer.append_at(5000, &[]).unwrap();
     assert_eq!(writer.written(), 5000);
     assert!(space.create_region("huge", u64::MAX).is_err());
-    assert_eq!(
-        space.list("").unwrap(),
-        ["rows"],
-        "nothing is left of what could not be made"
-    );
+    assert_eq!(space.list("").unwrap(), ["rows"], "nothing is left of what could not be made");
 }
 
 fn a_region_is_found_again(backend: &dyn Backend) {
@@ -127,47 +101,27 @@ fn a_region_is_found_again(backend: &dyn Backend) {
     drop((writer, space));
     let space = open(backend);
     let mut writer = space.open_region("rows", 10_000, 7000).unwrap();
-    assert_eq!(
-        (writer.written(), writer.region().published()),
-        (7000, 7000)
-    );
+    assert_eq!((writer.written(), writer.region().published()), (7000, 7000));
     assert_eq!(published(&writer, space.gate()), &expected[..7000]);
     writer.append_at(7000, &[1; 10]).unwrap();
     writer.region().publish(7010);
     assert_eq!(published(&writer, space.gate())[7000..], [1; 10]);
     drop(writer);
     for all in [0, 10_000] {
-        assert_eq!(
-            space.open_region("rows", 10_000, all).unwrap().written(),
-            all as usize
-        );
+        assert_eq!(space.open_region("rows", 10_000, all).unwrap().written(), all as usize);
     }
-    assert_eq!(
-        space.read("rows", 10_000).unwrap().unwrap()[7010..9000],
-        expected[7010..]
-    );
+    assert_eq!(space.read("rows", 10_000).unwrap().unwrap()[7010..9000], expected[7010..]);
 }
 
 fn a_region_of_another_length_is_refused(backend: &dyn Backend) {
     let space = open(backend);
-    assert_eq!(
-        kind(space.open_region("rows", 4096, 0)),
-        StorageErrorKind::NotFound
-    );
+    assert_eq!(kind(space.open_region("rows", 4096, 0)), StorageErrorKind::NotFound);
     drop(space.create_region("rows", 4096).unwrap());
     for capacity in [0, 1, 4095, 4097, 8192, u64::MAX] {
-        assert_eq!(
-            kind(space.open_region("rows", capacity, 0)),
-            StorageErrorKind::Damaged,
-            "{capacity}"
-        );
+        assert_eq!(kind(space.open_region("rows", capacity, 0)), StorageErrorKind::Damaged, "{capacity}");
     }
     for published in [4097, u64::MAX] {
-        assert_eq!(
-            kind(space.open_region("rows", 4096, published)),
-            StorageErrorKind::Damaged,
-            "{published}"
-        );
+        assert_eq!(kind(space.open_region("rows", 4096, published)), StorageErrorKind::Damaged, "{published}");
     }
     space.open_region("rows", 4096, 4096).unwrap();
 }
@@ -179,9 +133,7 @@ fn a_region_is_scrubbed(backend: &dyn Backend) {
     writer.append_at(0, &expected).unwrap();
     writer.region().publish(9000);
     for (offset, len) in [(100, 5000), (8999, 2), (9999, 1), (0, 0), (10_000, 0)] {
-        writer
-            .scrub(&mut space.gate().write(), offset, len)
-            .unwrap();
+        writer.scrub(&mut space.gate().write(), offset, len).unwrap();
         expected[offset..offset + len].fill(0);
         assert_eq!(writer.written_slice(), expected);
         assert_eq!(published(&writer, space.gate()), expected[..9000]);
@@ -204,17 +156,8 @@ fn a_scrub_past_the_capacity_changes_nothing(backend: &dyn Backend) {
     let space = open(backend);
     let mut writer = space.create_region("rows", 5000).unwrap();
     writer.append_at(0, &[1; 5000]).unwrap();
-    for (offset, len) in [
-        (0, 5001),
-        (4999, 2),
-        (5000, 1),
-        (usize::MAX, 2),
-        (1, usize::MAX),
-    ] {
-        assert_eq!(
-            kind(writer.scrub(&mut space.gate().write(), offset, len)),
-            StorageErrorKind::Io
-        );
+    for (offset, len) in [(0, 5001), (4999, 2), (5000, 1), (usize::MAX, 2), (1, usize::MAX)] {
+        assert_eq!(kind(writer.scrub(&mut space.gate().write(), offset, len)), StorageErrorKind::Io);
     }
     assert_eq!(writer.written_slice(), [1; 5000]);
 }
@@ -227,10 +170,7 @@ fn a_scrub_needs_the_pass_of_its_own_gate(backend: &dyn Backend) {
     writer.region().publish(5000);
     for gate in [&Gate::new(), other.gate()] {
         let _reader = space.gate().read();
-        assert_eq!(
-            kind(writer.scrub(&mut gate.write(), 0, 5000)),
-            StorageErrorKind::Io
-        );
+        assert_eq!(kind(writer.scrub(&mut gate.write(), 0, 5000)), StorageErrorKind::Io);
         assert_eq!(writer.written_slice(), [1; 5000]);
     }
 }
@@ -242,16 +182,10 @@ fn private_memory_is_a_region(backend: &dyn Backend) {
         assert_eq!(writer.region().capacity(), capacity);
         assert_eq!(published(&writer, space.gate()), b"");
         writer.append_at(capacity, &[]).unwrap();
-        assert_eq!(
-            writer.written_slice(),
-            vec![0; capacity],
-            "it starts with zeros"
-        );
+        assert_eq!(writer.written_slice(), vec![0; capacity], "it starts with zeros");
         assert_eq!(writer.written_slice().as_ptr().addr() % 64, 0);
         writer.sync(capacity).unwrap();
-        writer
-            .scrub(&mut space.gate().write(), 0, capacity)
-            .unwrap();
+        writer.scrub(&mut space.gate().write(), 0, capacity).unwrap();
     }
     assert!(RegionWriter::anonymous(space.gate(), usize::MAX).is_err());
     assert_eq!(space.list("").unwrap(), Vec::<String>::new());

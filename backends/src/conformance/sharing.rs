@@ -26,25 +26,15 @@ fn a_region_lends_its_file_to_nobody(backend: &dyn Backend) {
     let region = writer.region().clone();
     drop(writer);
     for _ in 0..2 {
-        assert_eq!(
-            kind(space.open_region("rows", 4096, 0)),
-            StorageErrorKind::Io,
-            "a second writer"
-        );
+        assert_eq!(kind(space.open_region("rows", 4096, 0)), StorageErrorKind::Io, "a second writer");
         assert_eq!(kind(space.open_log("rows")), StorageErrorKind::Io);
-        assert_eq!(
-            kind(space.write_at("rows", &[(0, b"x")])),
-            StorageErrorKind::Io
-        );
+        assert_eq!(kind(space.write_at("rows", &[(0, b"x")])), StorageErrorKind::Io);
         assert_eq!(kind(space.read("rows", 4096)), StorageErrorKind::Io);
     }
     drop(region);
     space.write_at("rows", &[(0, b"x")]).unwrap();
     assert_eq!(space.read("rows", 4096).unwrap().unwrap()[0], b'x');
-    assert_eq!(
-        space.open_region("rows", 4096, 1).unwrap().written_slice(),
-        b"x"
-    );
+    assert_eq!(space.open_region("rows", 4096, 1).unwrap().written_slice(), b"x");
     assert_eq!(space.open_log("rows").unwrap().len(), 4096);
 }
 
@@ -53,16 +43,10 @@ fn a_region_is_not_laid_over_a_log(backend: &dyn Backend) {
     let log = space.create_log("log", 4096).unwrap();
     let second = space.open_log("log").unwrap();
     drop(log);
-    assert_eq!(
-        kind(space.open_region("log", 4096, 0)),
-        StorageErrorKind::Io
-    );
+    assert_eq!(kind(space.open_region("log", 4096, 0)), StorageErrorKind::Io);
     second.write_durable_at(0, b"x").unwrap();
     drop(second);
-    assert_eq!(
-        space.open_region("log", 4096, 1).unwrap().written_slice(),
-        b"x"
-    );
+    assert_eq!(space.open_region("log", 4096, 1).unwrap().written_slice(), b"x");
 }
 
 fn readers_keep_a_file_that_lost_its_name(backend: &dyn Backend) {
@@ -106,19 +90,14 @@ fn readers_see_whole_rows_in_order(backend: &dyn Backend) {
                     let rows = region.slice(&pass);
                     assert_eq!(rows.len() % ROW, 0);
                     for (number, row) in rows.chunks_exact(ROW).enumerate().skip(checked) {
-                        assert!(
-                            row.iter().all(|byte| *byte == (number % 255) as u8 + 1),
-                            "row {number} is torn"
-                        );
+                        assert!(row.iter().all(|byte| *byte == (number % 255) as u8 + 1), "row {number} is torn");
                     }
                     checked = rows.len() / ROW;
                 }
             });
         }
         for number in 0..ROWS {
-            writer
-                .append_at(number * ROW, &[(number % 255) as u8 + 1; ROW])
-                .unwrap();
+            writer.append_at(number * ROW, &[(number % 255) as u8 + 1; ROW]).unwrap();
             region.publish((number + 1) * ROW);
         }
     });
@@ -138,14 +117,10 @@ fn a_scrub_waits_for_readers(backend: &dyn Backend) {
             writer.scrub(&mut space.gate().write(), 0, 4096).unwrap();
             done.send(()).unwrap();
         });
-        assert!(
-            wait.recv_timeout(A_WHILE).is_err(),
-            "the scrubber did not wait for the reader"
-        );
+        assert!(wait.recv_timeout(A_WHILE).is_err(), "the scrubber did not wait for the reader");
         assert_eq!(bytes, [1; 4096]);
         drop(pass);
-        wait.recv_timeout(FOREVER)
-            .expect("the scrubber goes on when the reader has left");
+        wait.recv_timeout(FOREVER).expect("the scrubber goes on when the reader has left");
         assert_eq!(region.slice(&space.gate().read()), [0; 4096]);
     });
     // And the other way round: a reader waits for a scrubber inside.
@@ -156,13 +131,9 @@ fn a_scrub_waits_for_readers(backend: &dyn Backend) {
             drop(space.gate().read());
             done.send(()).unwrap();
         });
-        assert!(
-            wait.recv_timeout(A_WHILE).is_err(),
-            "the reader did not wait for the scrubber"
-        );
+        assert!(wait.recv_timeout(A_WHILE).is_err(), "the reader did not wait for the scrubber");
         drop(pass);
-        wait.recv_timeout(FOREVER)
-            .expect("the reader goes on when the scrubber has left");
+        wait.recv_timeout(FOREVER).expect("the reader goes on when the scrubber has left");
     });
 }
 
@@ -186,7 +157,6 @@ fn a_reader_inside_enters_again(backend: &dyn Backend) {
     std::thread::sleep(A_WHILE);
     assert!(!scrubber.is_finished());
     go.send(()).unwrap();
-    wait.recv_timeout(FOREVER / 6)
-        .expect("a thread that is inside enters again while a scrubber waits");
+    wait.recv_timeout(FOREVER / 6).expect("a thread that is inside enters again while a scrubber waits");
     scrubber.join().unwrap();
 }

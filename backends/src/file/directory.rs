@@ -13,9 +13,7 @@ use super::log::FileLog;
 use super::mapped;
 use super::os::{self, Context, Unfinished};
 use crate::uses::{UseToken, Uses};
-use crate::{
-    Directory, Gate, LogFile, RegionWriter, Result, StorageError, StorageErrorKind, names,
-};
+use crate::{Directory, Gate, LogFile, RegionWriter, Result, StorageError, StorageErrorKind, names};
 
 /// Replacements are written to a file of this name and a number in the namespace itself.
 const TEMPORARY: &str = ".tmp-";
@@ -46,22 +44,11 @@ pub(super) struct FileDirectory {
 impl FileDirectory {
     /// Takes over a locked namespace and removes what replacements left unfinished.
     pub(super) fn new(path: PathBuf, lock: NamespaceLock) -> Result<Self> {
-        for name in os::names_in(&path)?
-            .iter()
-            .filter(|name| name.starts_with(TEMPORARY))
-        {
+        for name in os::names_in(&path)?.iter().filter(|name| name.starts_with(TEMPORARY)) {
             os::unlink(&path.join(name))?;
         }
-        let namespace = Namespace {
-            path,
-            gate: Gate::new(),
-            uses: Mutex::default(),
-            temporaries: AtomicU64::new(0),
-            _lock: lock,
-        };
-        Ok(Self {
-            namespace: Arc::new(namespace),
-        })
+        let namespace = Namespace { path, gate: Gate::new(), uses: Mutex::default(), temporaries: AtomicU64::new(0), _lock: lock };
+        Ok(Self { namespace: Arc::new(namespace) })
     }
 
     #[cfg(test)]
@@ -81,11 +68,7 @@ impl FileDirectory {
 
     fn folder(&self, operation: &'static str, folder: &str) -> Result<PathBuf> {
         names::check_folder(operation, folder)?;
-        Ok(if folder.is_empty() {
-            self.namespace.path.clone()
-        } else {
-            self.namespace.path.join(folder)
-        })
+        Ok(if folder.is_empty() { self.namespace.path.clone() } else { self.namespace.path.join(folder) })
     }
 
     /// A new file at a name, in place of whatever was there: who uses the old file keeps it.
@@ -98,12 +81,7 @@ impl FileDirectory {
     }
 
     /// An existing file, to copy into or out of.
-    fn open(
-        &self,
-        operation: &'static str,
-        name: &str,
-        write: bool,
-    ) -> Result<(File, PathBuf, UseToken)> {
+    fn open(&self, operation: &'static str, name: &str, write: bool) -> Result<(File, PathBuf, UseToken)> {
         let path = self.file(operation, name)?;
         let mut uses = self.namespace.uses.lock();
         let file = os::open(&path, write)?;
@@ -123,12 +101,7 @@ impl FileDirectory {
         sync_parent(&path)?;
         if !os::are_blocks_allocated(&file, &path, len)? {
             let message = format!("the file system does not allocate all of its {len} bytes");
-            return Err(StorageError::of_kind(
-                StorageErrorKind::Io,
-                "allocate",
-                &path,
-                message,
-            ));
+            return Err(StorageError::of_kind(StorageErrorKind::Io, "allocate", &path, message));
         }
         unfinished.finish();
         Ok((file, path))
@@ -193,18 +166,11 @@ impl Directory for FileDirectory {
         let len = file.metadata().context("inspect", &full)?.len();
         let mut bytes = Vec::new();
         if len <= max_len {
-            file.take(max_len.saturating_add(1))
-                .read_to_end(&mut bytes)
-                .context("read", &full)?;
+            file.take(max_len.saturating_add(1)).read_to_end(&mut bytes).context("read", &full)?;
         }
         if len.max(bytes.len() as u64) > max_len {
             let message = format!("it has {len} bytes, more than the {max_len} expected");
-            return Err(StorageError::of_kind(
-                StorageErrorKind::Damaged,
-                "read",
-                &full,
-                message,
-            ));
+            return Err(StorageError::of_kind(StorageErrorKind::Damaged, "read", &full, message));
         }
         Ok(Some(bytes))
     }
@@ -245,22 +211,12 @@ impl Directory for FileDirectory {
     fn create_log(&self, path: &str, len: u64) -> Result<Box<dyn LogFile>> {
         let (file, full) = self.create_allocated(path, len, Zeros::Written)?;
         let token = self.namespace.uses.lock().enter_copying("create", path)?;
-        Ok(Box::new(FileLog::new(
-            file,
-            &full,
-            token,
-            Arc::clone(&self.namespace),
-        )?))
+        Ok(Box::new(FileLog::new(file, &full, token, Arc::clone(&self.namespace))?))
     }
 
     fn open_log(&self, path: &str) -> Result<Box<dyn LogFile>> {
         let (file, full, token) = self.open("open", path, true)?;
-        Ok(Box::new(FileLog::new(
-            file,
-            &full,
-            token,
-            Arc::clone(&self.namespace),
-        )?))
+        Ok(Box::new(FileLog::new(file, &full, token, Arc::clone(&self.namespace))?))
     }
 
     fn create_region(&self, path: &str, capacity: u64) -> Result<RegionWriter> {

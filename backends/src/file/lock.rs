@@ -44,18 +44,11 @@ impl NamespaceLock {
     }
 
     /// As [`NamespaceLock::take`], and `None` where the namespace has no lock file (any more).
-    pub(super) fn take_existing(
-        operation: &'static str,
-        directory: &Path,
-    ) -> Result<Option<Taken>> {
+    pub(super) fn take_existing(operation: &'static str, directory: &Path) -> Result<Option<Taken>> {
         Self::take_opened(operation, directory, |path| os::open(path, true))
     }
 
-    fn take_opened(
-        operation: &'static str,
-        directory: &Path,
-        open: impl Fn(&Path) -> Result<File>,
-    ) -> Result<Option<Taken>> {
+    fn take_opened(operation: &'static str, directory: &Path, open: impl Fn(&Path) -> Result<File>) -> Result<Option<Taken>> {
         let path = directory.join(names::LOCK);
         loop {
             let Some(file) = os::if_found(open(&path))? else {
@@ -72,10 +65,7 @@ impl NamespaceLock {
             // nothing.
             if is_at(&file, &path)? {
                 let fresh = file.metadata().context("inspect", &path)?.len() == 0;
-                return Ok(Some(Taken {
-                    lock: Self { file },
-                    fresh,
-                }));
+                return Ok(Some(Taken { lock: Self { file }, fresh }));
             }
         }
     }
@@ -83,14 +73,11 @@ impl NamespaceLock {
     /// Writes who holds it.
     pub(super) fn sign(&self, directory: &Path) -> Result<()> {
         os::note("sign", directory);
-        self.write_pid(std::process::id())
-            .context("write", &directory.join(names::LOCK))
+        self.write_pid(std::process::id()).context("write", &directory.join(names::LOCK))
     }
 
     fn write_pid(&self, pid: u32) -> io::Result<()> {
-        os::write_fully(0, format!("{pid:<10}\n").as_bytes(), |bytes, offset| {
-            self.file.write_at(bytes, offset)
-        })
+        os::write_fully(0, format!("{pid:<10}\n").as_bytes(), |bytes, offset| self.file.write_at(bytes, offset))
     }
 }
 
@@ -116,12 +103,7 @@ fn already_open(operation: &'static str, directory: &Path, file: &File) -> Stora
         Some(pid) => format!("it is open in process {pid}"),
         None => "it is open in another process".to_owned(),
     };
-    StorageError::of_kind(
-        StorageErrorKind::AlreadyOpen { pid },
-        operation,
-        directory,
-        message,
-    )
+    StorageError::of_kind(StorageErrorKind::AlreadyOpen { pid }, operation, directory, message)
 }
 
 /// The pid in a lock that somebody else holds. A holder signs right after it locked, so a missing pid, or one of a process
@@ -145,11 +127,7 @@ fn read_pid(file: &File) -> Option<u32> {
     let mut text = [0; TEXT_LEN_BYTES];
     let len = file.read_at(&mut text, 0).ok()?;
     let text = std::str::from_utf8(text.get(..len)?).ok()?;
-    text.strip_suffix('\n')?
-        .trim_end()
-        .parse()
-        .ok()
-        .filter(|pid| *pid != 0)
+    text.strip_suffix('\n')?.trim_end().parse().ok().filter(|pid| *pid != 0)
 }
 
 fn is_alive(pid: u32) -> bool {
@@ -169,10 +147,7 @@ mod tests {
         let held = NamespaceLock::take("open", root.path()).unwrap().unwrap();
         held.lock.write_pid(NOBODY).unwrap();
         let error = NamespaceLock::take("open", root.path()).unwrap_err();
-        assert_eq!(
-            error.kind,
-            StorageErrorKind::AlreadyOpen { pid: Some(NOBODY) }
-        );
+        assert_eq!(error.kind, StorageErrorKind::AlreadyOpen { pid: Some(NOBODY) });
     }
 
     #[test]
@@ -189,12 +164,7 @@ mod tests {
                     held.lock.sign(root.path()).unwrap();
                 });
                 let error = NamespaceLock::take("open", root.path()).unwrap_err();
-                assert_eq!(
-                    error.kind,
-                    StorageErrorKind::AlreadyOpen {
-                        pid: Some(std::process::id())
-                    }
-                );
+                assert_eq!(error.kind, StorageErrorKind::AlreadyOpen { pid: Some(std::process::id()) });
             });
         }
     }
@@ -250,22 +220,13 @@ mod tests {
         assert_eq!(read_pid(&file), Some(std::process::id()));
         drop(held);
         assert_eq!(read_pid(&file), None);
-        assert!(
-            !NamespaceLock::take("open", root.path())
-                .unwrap()
-                .unwrap()
-                .fresh
-        );
+        assert!(!NamespaceLock::take("open", root.path()).unwrap().unwrap().fresh);
     }
 
     #[test]
     fn looking_for_a_lock_makes_none() {
         let root = tempfile::tempdir().unwrap();
-        assert!(
-            NamespaceLock::take_existing("remove", root.path())
-                .unwrap()
-                .is_none()
-        );
+        assert!(NamespaceLock::take_existing("remove", root.path()).unwrap().is_none());
         assert!(!root.path().join(names::LOCK).exists());
     }
 }

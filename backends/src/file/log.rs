@@ -29,34 +29,14 @@ pub(super) struct FileLog {
 }
 
 impl FileLog {
-    pub(super) fn new(
-        file: File,
-        path: &Path,
-        token: UseToken,
-        namespace: Arc<Namespace>,
-    ) -> Result<Self> {
+    pub(super) fn new(file: File, path: &Path, token: UseToken, namespace: Arc<Namespace>) -> Result<Self> {
         let len = file.metadata().context("inspect", path)?.len();
         let path = path.to_owned();
-        Ok(Self {
-            file,
-            path,
-            len,
-            two_calls: AtomicBool::new(false),
-            one_call: os::write_durable,
-            _token: token,
-            _namespace: namespace,
-        })
+        Ok(Self { file, path, len, two_calls: AtomicBool::new(false), one_call: os::write_durable, _token: token, _namespace: namespace })
     }
 
     fn check(&self, operation: &'static str, offset: u64, len: usize) -> Result<()> {
-        names::check_range(
-            operation,
-            &self.path.to_string_lossy(),
-            offset,
-            len,
-            self.len,
-        )
-        .map(drop)
+        names::check_range(operation, &self.path.to_string_lossy(), offset, len, self.len).map(drop)
     }
 
     fn write_in_two_calls(&self, offset: u64, bytes: &[u8]) -> Result<()> {
@@ -71,9 +51,7 @@ impl LogFile for FileLog {
         if self.two_calls.load(Ordering::Relaxed) {
             return self.write_in_two_calls(offset, bytes);
         }
-        match os::write_fully(offset, bytes, |bytes, offset| {
-            (self.one_call)(&self.file, bytes, offset)
-        }) {
+        match os::write_fully(offset, bytes, |bytes, offset| (self.one_call)(&self.file, bytes, offset)) {
             Ok(()) => Ok(()),
             Err(error) if os::is_unsupported(&error) => {
                 self.two_calls.store(true, Ordering::Relaxed);
@@ -94,9 +72,7 @@ impl LogFile for FileLog {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.check("read", offset, buffer.len())?;
-        self.file
-            .read_exact_at(buffer, offset)
-            .context("read", &self.path)
+        self.file.read_exact_at(buffer, offset).context("read", &self.path)
     }
 
     fn len(&self) -> u64 {
@@ -104,11 +80,7 @@ impl LogFile for FileLog {
     }
 
     fn method(&self) -> &'static str {
-        if self.two_calls.load(Ordering::Relaxed) {
-            "pwrite+fdatasync"
-        } else {
-            "pwritev2(RWF_DSYNC)"
-        }
+        if self.two_calls.load(Ordering::Relaxed) { "pwrite+fdatasync" } else { "pwritev2(RWF_DSYNC)" }
     }
 }
 
@@ -122,8 +94,7 @@ mod tests {
         let path = root.path().join("log");
         let file = os::create_new(&path).unwrap();
         os::write_zeros(&file, &path, 8192).unwrap();
-        let mut log =
-            FileLog::new(file, &path, UseToken::default(), namespace(root.path())).unwrap();
+        let mut log = FileLog::new(file, &path, UseToken::default(), namespace(root.path())).unwrap();
         log.one_call = one_call;
         (root, log)
     }
@@ -138,9 +109,7 @@ mod tests {
             });
             assert_eq!(log.method(), "pwritev2(RWF_DSYNC)");
             for offset in [10, 5000] {
-                let made = calls(root.path(), || {
-                    log.write_durable_at(offset, b"frame").unwrap()
-                });
+                let made = calls(root.path(), || log.write_durable_at(offset, b"frame").unwrap());
                 assert_eq!(made, ["write log", "sync data of log"]);
                 assert_eq!(log.method(), "pwrite+fdatasync");
                 let mut back = [0; 5];
@@ -163,9 +132,7 @@ mod tests {
 
     #[test]
     fn one_call_goes_on_where_it_stopped() {
-        let (_root, log) = log(|file, bytes, offset| {
-            os::write_durable(file, &bytes[..bytes.len().min(1000)], offset)
-        });
+        let (_root, log) = log(|file, bytes, offset| os::write_durable(file, &bytes[..bytes.len().min(1000)], offset));
         let bytes: Vec<u8> = (0..5000_u32).map(|at| (at % 251) as u8).collect();
         log.write_durable_at(77, &bytes).unwrap();
         let mut back = vec![0; 5000];

@@ -50,9 +50,7 @@ unsafe impl RegionBytes for Mapped {
     fn sync(&self, offset: usize, len: usize) -> Result<()> {
         os::note("sync map of", &self.path);
         // Rounds to pages itself.
-        self.map
-            .flush_range(offset, len)
-            .context("sync", &self.path)
+        self.map.flush_range(offset, len).context("sync", &self.path)
     }
 }
 
@@ -66,24 +64,12 @@ pub(super) fn map(
     namespace: &Arc<Namespace>,
 ) -> Result<RegionWriter> {
     check(file, path, capacity)?;
-    let capacity = usize::try_from(capacity)
-        .map_err(|_| names::invalid("map", &path.to_string_lossy(), "too large"))?;
-    let map = MmapOptions::new()
-        .len(capacity)
-        .map_raw(file)
-        .context("map", path)?;
-    let base = NonNull::new(map.as_mut_ptr())
-        .ok_or_else(|| names::invalid("map", &path.to_string_lossy(), "mapped to nothing"))?;
+    let capacity = usize::try_from(capacity).map_err(|_| names::invalid("map", &path.to_string_lossy(), "too large"))?;
+    let map = MmapOptions::new().len(capacity).map_raw(file).context("map", path)?;
+    let base = NonNull::new(map.as_mut_ptr()).ok_or_else(|| names::invalid("map", &path.to_string_lossy(), "mapped to nothing"))?;
     let namespace = Arc::clone(namespace);
     let gate = namespace.gate().clone();
-    let mapped = Mapped {
-        map,
-        base,
-        capacity,
-        path: path.to_owned(),
-        _token: token,
-        _namespace: namespace,
-    };
+    let mapped = Mapped { map, base, capacity, path: path.to_owned(), _token: token, _namespace: namespace };
     // SAFETY: the token, kept inside, shows that nobody else in this process uses the file under its name, and that nobody
     // will; the namespace lock, kept inside too, does the same for other processes and handles.
     unsafe { RegionWriter::over(Box::new(mapped), &gate, published) }
@@ -91,22 +77,13 @@ pub(super) fn map(
 
 /// A map of a file that is too short, or that lacks blocks on a full disk, kills the process that touches it.
 fn check(file: &File, path: &Path, capacity: u64) -> Result<()> {
-    let damaged = |message| {
-        Err(StorageError::of_kind(
-            StorageErrorKind::Damaged,
-            "open",
-            path,
-            message,
-        ))
-    };
+    let damaged = |message| Err(StorageError::of_kind(StorageErrorKind::Damaged, "open", path, message));
     let len = file.metadata().context("inspect", path)?.len();
     if len != capacity {
         return damaged(format!("it has {len} bytes, not {capacity}"));
     }
     if !os::are_blocks_allocated(file, path, capacity)? {
-        return damaged(format!(
-            "not all of its {capacity} bytes are allocated: it is sparse"
-        ));
+        return damaged(format!("not all of its {capacity} bytes are allocated: it is sparse"));
     }
     Ok(())
 }

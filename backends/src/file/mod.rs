@@ -12,10 +12,7 @@
 //! * A removed namespace disappears by a single rename; what a crash leaves of it goes at the next open of any namespace.
 //! * Only `LOCK` and open logs hold a descriptor.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "this module is the one home of std::fs"
-)]
+#![allow(clippy::disallowed_methods, reason = "this module is the one home of std::fs")]
 
 mod directory;
 #[cfg(test)]

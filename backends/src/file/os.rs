@@ -42,33 +42,18 @@ pub(super) fn if_found<T>(result: Result<T>) -> Result<Option<T>> {
 
 /// Opens an existing file.
 pub(super) fn open(path: &Path, write: bool) -> Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(write)
-        .open(path)
-        .context("open", path)
+    OpenOptions::new().read(true).write(write).open(path).context("open", path)
 }
 
 /// Creates a file that must not exist yet.
 pub(super) fn create_new(path: &Path) -> Result<File> {
     note("create", path);
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .context("create", path)
+    OpenOptions::new().read(true).write(true).create_new(true).open(path).context("create", path)
 }
 
 /// Opens a file, creating it where missing, and leaves its content alone.
 pub(super) fn open_or_create(path: &Path) -> Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .context("open", path)
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).context("open", path)
 }
 
 /// Removes a file; `false` where there was none.
@@ -85,11 +70,7 @@ pub(super) fn make_directory(path: &Path) -> Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             // A directory that was there and is gone by now is for the next step to find missing.
             let there = if_found(fs::symlink_metadata(path).context("inspect", path))?;
-            if there.is_none_or(|there| !there.is_file()) {
-                Ok(false)
-            } else {
-                Err(error).context("create", path)
-            }
+            if there.is_none_or(|there| !there.is_file()) { Ok(false) } else { Err(error).context("create", path) }
         }
         Err(error) => Err(error).context("create", path),
     }
@@ -136,10 +117,7 @@ pub(super) fn names_in(path: &Path) -> Result<Vec<String>> {
 
 /// Bytes that a directory and all below it take on the device.
 pub(super) fn allocated_below(path: &Path) -> Result<u64> {
-    let mut total = fs::symlink_metadata(path)
-        .context("inspect", path)?
-        .blocks()
-        * STAT_BLOCK_BYTES;
+    let mut total = fs::symlink_metadata(path).context("inspect", path)?.blocks() * STAT_BLOCK_BYTES;
     for entry in fs::read_dir(path).context("list", path)? {
         let entry = entry.context("list", path)?;
         // What is removed while this runs takes nothing.
@@ -162,11 +140,7 @@ pub(super) fn remove_tree(path: &Path, last: &str) -> Result<()> {
         if entry.file_name() == last {
             continue;
         }
-        if entry
-            .file_type()
-            .context("inspect", &entry.path())?
-            .is_dir()
-        {
+        if entry.file_type().context("inspect", &entry.path())?.is_dir() {
             fs::remove_dir_all(entry.path()).context("remove", &entry.path())?;
         } else {
             unlink(&entry.path())?;
@@ -182,11 +156,7 @@ pub(super) fn remove_empty(path: &Path) -> Result<()> {
 }
 
 /// Writes all of `bytes` at `offset` through `write`, which may be interrupted, refuse for now, or write less.
-pub(super) fn write_fully(
-    offset: u64,
-    bytes: &[u8],
-    mut write: impl FnMut(&[u8], u64) -> io::Result<usize>,
-) -> io::Result<()> {
+pub(super) fn write_fully(offset: u64, bytes: &[u8], mut write: impl FnMut(&[u8], u64) -> io::Result<usize>) -> io::Result<()> {
     let mut done = 0;
     while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
         match write(rest, offset + done as u64) {
@@ -238,10 +208,7 @@ pub(super) fn are_blocks_allocated(file: &File, path: &Path, len: u64) -> Result
 
 /// Whether the system answered that it does not know this way of doing it.
 pub(super) fn is_unsupported(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL)
-    )
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL))
 }
 
 #[cfg(target_os = "linux")]
@@ -269,23 +236,11 @@ fn fallocate(_file: &File, _len: u64) -> io::Result<()> {
 #[cfg(target_os = "linux")]
 pub(super) fn write_durable(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
     use std::os::fd::AsRawFd;
-    let offset =
-        libc::off_t::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
-    let vector = libc::iovec {
-        iov_base: bytes.as_ptr().cast_mut().cast(),
-        iov_len: bytes.len(),
-    };
+    let offset = libc::off_t::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
+    let vector = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     // SAFETY: the one vector describes `bytes`, borrowed for the call, which only reads them; the descriptor is open while
     // `file` is borrowed.
-    let written = unsafe {
-        libc::pwritev2(
-            file.as_raw_fd(),
-            &raw const vector,
-            1,
-            offset,
-            libc::RWF_DSYNC,
-        )
-    };
+    let written = unsafe { libc::pwritev2(file.as_raw_fd(), &raw const vector, 1, offset, libc::RWF_DSYNC) };
     usize::try_from(written).map_err(|_| io::Error::last_os_error())
 }
 
@@ -302,9 +257,7 @@ pub(super) struct Unfinished {
 
 impl Unfinished {
     pub(super) fn new(path: &Path) -> Self {
-        Self {
-            path: Some(path.to_owned()),
-        }
+        Self { path: Some(path.to_owned()) }
     }
 
     pub(super) fn finish(mut self) {
@@ -351,10 +304,7 @@ mod tests {
     fn a_write_that_gets_nowhere_is_an_error() {
         let error = write_fully(0, b"abc", |_, _| Ok(0)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WriteZero);
-        let error = write_fully(0, b"abc", |_, _| {
-            Err(io::Error::from_raw_os_error(libc::EIO))
-        })
-        .unwrap_err();
+        let error = write_fully(0, b"abc", |_, _| Err(io::Error::from_raw_os_error(libc::EIO))).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EIO));
     }
 

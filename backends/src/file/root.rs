@@ -25,15 +25,8 @@ impl FileBackend {
     /// The root at `root`, which need not exist: it is created, with its parents, when the first namespace is opened.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
-        let root = if root.as_os_str().is_empty() {
-            PathBuf::from(".")
-        } else {
-            root
-        };
-        Self {
-            root,
-            swept: AtomicBool::new(false),
-        }
+        let root = if root.as_os_str().is_empty() { PathBuf::from(".") } else { root };
+        Self { root, swept: AtomicBool::new(false) }
     }
 
     /// Finishes removals that a crash interrupted. What cannot be removed now is tried again at the next open.
@@ -44,10 +37,7 @@ impl FileBackend {
     }
 
     fn remove_leftovers(&self) -> Result<()> {
-        for name in os::names_in(&self.root)?
-            .into_iter()
-            .filter(|name| name.starts_with(REMOVED))
-        {
+        for name in os::names_in(&self.root)?.into_iter().filter(|name| name.starts_with(REMOVED)) {
             let path = self.root.join(name);
             // A removal in progress holds the lock, and takes care of the rest itself. It unlinks the lock last, and a lock
             // made here would keep it from removing the directory.
@@ -67,9 +57,7 @@ impl FileBackend {
         let mut number = 0_u64;
         loop {
             // Two processes in containers of their own may have the same id, and one that died may have left the name.
-            let aside = self
-                .root
-                .join(format!("{REMOVED}{namespace}-{process}-{number}"));
+            let aside = self.root.join(format!("{REMOVED}{namespace}-{process}-{number}"));
             match os::rename(directory, &aside) {
                 Ok(()) => return Ok(aside),
                 Err(error) if is_taken(&error) => number += 1,
@@ -81,10 +69,7 @@ impl FileBackend {
 
 /// Whether a rename found a directory with something in it at its target. Which of the two it is depends on the file system.
 fn is_taken(error: &StorageError) -> bool {
-    matches!(
-        error.source.kind(),
-        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists
-    )
+    matches!(error.source.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
 }
 
 /// Creates a directory and its missing parents, each durable before the next.
@@ -92,9 +77,7 @@ fn create_durably(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     if let Some(parent) = parent {
         create_durably(parent)?;
     }

@@ -26,10 +26,7 @@ impl Contents {
             .map_err(|_| std::io::Error::from(std::io::ErrorKind::OutOfMemory))
             .and_then(Heap::zeroed)
             .map_err(|source| StorageError::new(operation, path, source))?;
-        Ok(Arc::new(Self {
-            heap,
-            copying: Mutex::new(()),
-        }))
+        Ok(Arc::new(Self { heap, copying: Mutex::new(()) }))
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -76,11 +73,7 @@ pub(super) struct CopiedFile {
 
 impl CopiedFile {
     /// Runs `work` on a writer over the whole file that takes the first `written` bytes for written.
-    pub(super) fn with_writer<T>(
-        &self,
-        written: u64,
-        work: impl FnOnce(&mut RegionWriter) -> Result<T>,
-    ) -> Result<T> {
+    pub(super) fn with_writer<T>(&self, written: u64, work: impl FnOnce(&mut RegionWriter) -> Result<T>) -> Result<T> {
         let _alone = self.contents.copying.lock();
         let lent = Lent {
             contents: Arc::clone(&self.contents),
@@ -95,26 +88,12 @@ impl CopiedFile {
     }
 
     pub(super) fn write(&self, operation: &'static str, offset: u64, bytes: &[u8]) -> Result<()> {
-        let end = names::check_range(
-            operation,
-            &self.path,
-            offset,
-            bytes.len(),
-            self.contents.len(),
-        )?;
-        self.with_writer(0, |writer| {
-            writer.append_at(end as usize - bytes.len(), bytes)
-        })
+        let end = names::check_range(operation, &self.path, offset, bytes.len(), self.contents.len())?;
+        self.with_writer(0, |writer| writer.append_at(end as usize - bytes.len(), bytes))
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        let end = names::check_range(
-            "read",
-            &self.path,
-            offset,
-            buffer.len(),
-            self.contents.len(),
-        )?;
+        let end = names::check_range("read", &self.path, offset, buffer.len(), self.contents.len())?;
         self.with_writer(self.contents.len(), |writer| {
             let start = end as usize - buffer.len();
             if let Some(bytes) = writer.written_slice().get(start..end as usize) {

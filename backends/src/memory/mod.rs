@@ -15,9 +15,7 @@ use parking_lot::Mutex;
 use contents::{Contents, CopiedFile, Lent};
 
 use crate::uses::{UseToken, Uses};
-use crate::{
-    Backend, Directory, Gate, LogFile, RegionWriter, Result, StorageError, StorageErrorKind, names,
-};
+use crate::{Backend, Directory, Gate, LogFile, RegionWriter, Result, StorageError, StorageErrorKind, names};
 
 /// A root in memory. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -63,12 +61,7 @@ impl Drop for Hold {
 fn already_open(operation: &'static str, namespace: &str) -> StorageError {
     let pid = std::process::id();
     let kind = StorageErrorKind::AlreadyOpen { pid: Some(pid) };
-    StorageError::of_kind(
-        kind,
-        operation,
-        namespace,
-        format!("it is open in process {pid}"),
-    )
+    StorageError::of_kind(kind, operation, namespace, format!("it is open in process {pid}"))
 }
 
 impl Backend for MemoryBackend {
@@ -83,15 +76,8 @@ impl Backend for MemoryBackend {
         if kept.open.swap(true, Ordering::AcqRel) {
             return Err(already_open("open", namespace));
         }
-        let hold = Hold {
-            name: namespace.to_owned(),
-            namespace: kept,
-            gate: Gate::new(),
-            uses: Mutex::default(),
-        };
-        Ok(Arc::new(MemoryDirectory {
-            hold: Arc::new(hold),
-        }))
+        let hold = Hold { name: namespace.to_owned(), namespace: kept, gate: Gate::new(), uses: Mutex::default() };
+        Ok(Arc::new(MemoryDirectory { hold: Arc::new(hold) }))
     }
 
     fn remove(&self, namespace: &str) -> Result<bool> {
@@ -119,12 +105,7 @@ fn parent(path: &str) -> &str {
 }
 
 fn missing(operation: &'static str, path: &str) -> StorageError {
-    StorageError::of_kind(
-        StorageErrorKind::NotFound,
-        operation,
-        path,
-        "it does not exist",
-    )
+    StorageError::of_kind(StorageErrorKind::NotFound, operation, path, "it does not exist")
 }
 
 impl Tree {
@@ -133,10 +114,7 @@ impl Tree {
     }
 
     fn find(&self, operation: &'static str, path: &str) -> Result<Arc<Contents>> {
-        self.files
-            .get(path)
-            .cloned()
-            .ok_or_else(|| missing(operation, path))
+        self.files.get(path).cloned().ok_or_else(|| missing(operation, path))
     }
 }
 
@@ -164,12 +142,7 @@ impl MemoryDirectory {
         let tree = self.tree();
         let contents = tree.find(operation, path)?;
         let token = self.hold.uses.lock().enter_copying(operation, path)?;
-        Ok(CopiedFile {
-            contents,
-            path: path.to_owned(),
-            token,
-            hold: Arc::clone(&self.hold),
-        })
+        Ok(CopiedFile { contents, path: path.to_owned(), token, hold: Arc::clone(&self.hold) })
     }
 
     fn lend_region(&self, path: &str, capacity: u64, published: u64) -> Result<RegionWriter> {
@@ -177,20 +150,10 @@ impl MemoryDirectory {
         let contents = tree.find("open", path)?;
         if contents.len() != capacity {
             let message = format!("it has {} bytes, not {capacity}", contents.len());
-            return Err(StorageError::of_kind(
-                StorageErrorKind::Damaged,
-                "open",
-                path,
-                message,
-            ));
+            return Err(StorageError::of_kind(StorageErrorKind::Damaged, "open", path, message));
         }
         let token = self.hold.uses.lock().enter_region("open", path)?;
-        let lent = Lent {
-            contents,
-            path: PathBuf::from(path),
-            _token: token,
-            _hold: Arc::clone(&self.hold),
-        };
+        let lent = Lent { contents, path: PathBuf::from(path), _token: token, _hold: Arc::clone(&self.hold) };
         // SAFETY: the token, kept inside, shows that nobody else uses the file and keeps everybody out; the hold, kept
         // inside too, does the same for other handles of the namespace.
         unsafe { RegionWriter::over(Box::new(lent), &self.hold.gate, published) }
@@ -222,14 +185,8 @@ impl Directory for MemoryDirectory {
     fn create_folder(&self, folder: &str) -> Result<()> {
         names::check_folder("create", folder)?;
         let mut tree = self.tree();
-        let ends = folder
-            .match_indices('/')
-            .map(|(at, _)| at)
-            .chain([folder.len()]);
-        let levels: Vec<&str> = ends
-            .filter_map(|end| folder.get(..end))
-            .filter(|level| !level.is_empty())
-            .collect();
+        let ends = folder.match_indices('/').map(|(at, _)| at).chain([folder.len()]);
+        let levels: Vec<&str> = ends.filter_map(|end| folder.get(..end)).filter(|level| !level.is_empty()).collect();
         if levels.iter().any(|level| tree.files.contains_key(*level)) {
             return Err(names::invalid("create", folder, "a file has that name"));
         }
@@ -239,11 +196,7 @@ impl Directory for MemoryDirectory {
 
     fn sync_folder(&self, folder: &str) -> Result<()> {
         names::check_folder("sync", folder)?;
-        if self.tree().has_folder(folder) {
-            Ok(())
-        } else {
-            Err(missing("sync", folder))
-        }
+        if self.tree().has_folder(folder) { Ok(()) } else { Err(missing("sync", folder)) }
     }
 
     fn remove_file(&self, path: &str) -> Result<bool> {
@@ -265,12 +218,7 @@ impl Directory for MemoryDirectory {
         let len = file.contents.len();
         if len > max_len {
             let message = format!("it has {len} bytes, more than the {max_len} expected");
-            return Err(StorageError::of_kind(
-                StorageErrorKind::Damaged,
-                "read",
-                path,
-                message,
-            ));
+            return Err(StorageError::of_kind(StorageErrorKind::Damaged, "read", path, message));
         }
         file.with_writer(len, |writer| Ok(Some(writer.written_slice().to_vec())))
     }
@@ -278,12 +226,8 @@ impl Directory for MemoryDirectory {
     fn replace(&self, path: &str, bytes: &[u8]) -> Result<()> {
         names::check_file("replace", path)?;
         let contents = Contents::new("replace", path, bytes.len() as u64)?;
-        let file = CopiedFile {
-            contents: Arc::clone(&contents),
-            path: path.to_owned(),
-            token: UseToken::default(),
-            hold: Arc::clone(&self.hold),
-        };
+        let file =
+            CopiedFile { contents: Arc::clone(&contents), path: path.to_owned(), token: UseToken::default(), hold: Arc::clone(&self.hold) };
         file.write("replace", 0, bytes)?;
         self.put("replace", path, contents)
     }
@@ -298,8 +242,7 @@ impl Directory for MemoryDirectory {
         for (offset, bytes) in runs {
             names::check_range("write", path, *offset, bytes.len(), file.contents.len())?;
         }
-        runs.iter()
-            .try_for_each(|(offset, bytes)| file.write("write", *offset, bytes))
+        runs.iter().try_for_each(|(offset, bytes)| file.write("write", *offset, bytes))
     }
 
     fn create_log(&self, path: &str, len: u64) -> Result<Box<dyn LogFile>> {
@@ -322,11 +265,6 @@ impl Directory for MemoryDirectory {
     }
 
     fn allocated_bytes(&self) -> Result<u64> {
-        Ok(self
-            .tree()
-            .files
-            .values()
-            .map(|contents| contents.len())
-            .sum())
+        Ok(self.tree().files.values().map(|contents| contents.len()).sum())
     }
 }

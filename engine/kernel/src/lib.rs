@@ -1,8 +1,17 @@
-//! The storage kernel of Mnemolith: format, log, slabs, indexes, scan and recovery. Knows bytes, not meaning.
+//! The storage kernel of Mnemolith: format, log, slabs, indexes, scan and recovery. It knows bytes, not meaning.
 
 #![deny(unsafe_code)]
 
+mod dictionary;
 mod error;
 pub mod format;
+mod index;
+mod payload;
+mod pool;
+mod rows;
+mod store;
+mod view;
+mod wal;
 
 pub use error::{KernelError, Result};
+pub use view::{Reader, Row};

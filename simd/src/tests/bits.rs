@@ -27,11 +27,8 @@ fn check_at_least(scores: &[f32], threshold: f32) {
 fn check_sets(dst: &[u64], src: &[u64]) {
     type Combine = fn(&Kernels, &mut [u64], &[u64]);
     type Naive = fn(u64, u64) -> u64;
-    let operations: [(Combine, Naive); 3] = [
-        (Kernels::bits_and, |a, b| a & b),
-        (Kernels::bits_or, |a, b| a | b),
-        (Kernels::bits_and_not, |a, b| a & !b),
-    ];
+    let operations: [(Combine, Naive); 3] =
+        [(Kernels::bits_and, |a, b| a & b), (Kernels::bits_or, |a, b| a | b), (Kernels::bits_and_not, |a, b| a & !b)];
     for kernels in available() {
         for (combine, naive) in operations {
             let mut out = dst.to_vec();
@@ -39,9 +36,7 @@ fn check_sets(dst: &[u64], src: &[u64]) {
             let expected: Vec<u64> = dst.iter().zip(src).map(|(a, b)| naive(*a, *b)).collect();
             assert_eq!(out, expected, "{}", kernels.name());
         }
-        let naive: u64 = (0..dst.len() * 64)
-            .map(|i| u64::from(super::bit(dst, i)))
-            .sum();
+        let naive: u64 = (0..dst.len() * 64).map(|i| u64::from(super::bit(dst, i))).sum();
         assert_eq!(kernels.bits_count(dst), naive, "{}", kernels.name());
     }
 }
@@ -85,24 +80,9 @@ fn every_remainder_of_scores_is_compared() {
 fn nan_is_at_least_nothing_and_infinities_compare_as_numbers() {
     let mut scores = Vec::new();
     for _ in 0..20 {
-        scores.extend([
-            f32::NAN,
-            -f32::NAN,
-            f32::INFINITY,
-            f32::NEG_INFINITY,
-            0.0,
-            -0.0,
-            f32::MIN_POSITIVE / 2.0,
-        ]);
+        scores.extend([f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, f32::MIN_POSITIVE / 2.0]);
     }
-    for threshold in [
-        f32::NEG_INFINITY,
-        f32::INFINITY,
-        f32::NAN,
-        0.0,
-        -0.0,
-        f32::MIN_POSITIVE / 4.0,
-    ] {
+    for threshold in [f32::NEG_INFINITY, f32::INFINITY, f32::NAN, 0.0, -0.0, f32::MIN_POSITIVE / 4.0] {
         check_at_least(&scores, threshold);
     }
 }

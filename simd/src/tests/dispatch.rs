@@ -7,10 +7,7 @@ use crate::{SimdError, available, by_name, portable, scalar};
 fn without_a_request_the_fastest_table_is_chosen() {
     let tables = available();
     let fastest = tables.last().map(|table| table.name());
-    assert_eq!(
-        choose(None, &tables).map(|table| table.name()).ok(),
-        fastest
-    );
+    assert_eq!(choose(None, &tables).map(|table| table.name()).ok(), fastest);
 }
 
 #[test]
@@ -29,10 +26,7 @@ fn every_available_table_can_be_asked_for_by_name() {
 fn an_unknown_name_is_refused_and_the_message_lists_what_would_work() {
     for name in ["avx1024", "", "AVX2", " scalar", "scalar,portable"] {
         let error = choose(Some(name), &[&scalar::TABLE, &portable::TABLE]).unwrap_err();
-        let expected = SimdError::Unknown {
-            requested: name.to_owned(),
-            supported: vec!["scalar", "portable"],
-        };
+        let expected = SimdError::Unknown { requested: name.to_owned(), supported: vec!["scalar", "portable"] };
         assert_eq!(error, expected);
         let message = error.to_string();
         assert!(message.contains(&format!("{name:?}")), "{message}");

@@ -12,11 +12,7 @@ const UNTOUCHED: f32 = -12345.5;
 /// The oracle's score, and the most that another table may differ from it: each product passes
 /// through a chain of at most `len / 8` additions and a few more for the tail and the final sums.
 fn oracle(query: &[f32], row: &[f32]) -> (f32, f32) {
-    let magnitude: f64 = query
-        .iter()
-        .zip(row)
-        .map(|(a, b)| (f64::from(*a) * f64::from(*b)).abs())
-        .sum();
+    let magnitude: f64 = query.iter().zip(row).map(|(a, b)| (f64::from(*a) * f64::from(*b)).abs()).sum();
     let steps = (query.len() / 8 + 12) as f64;
     let bound = steps * f64::from(f32::EPSILON) * magnitude + f64::from(f32::MIN_POSITIVE);
     (scalar::TABLE.dot(query, row), bound as f32)
@@ -31,12 +27,7 @@ fn assert_score(kernels: &Kernels, query: &[f32], row: &[f32], score: f32) {
     } else {
         (score - expected).abs() <= bound
     };
-    assert!(
-        agrees,
-        "{}: {score} instead of {expected} +- {bound}, length {}",
-        kernels.name(),
-        query.len()
-    );
+    assert!(agrees, "{}: {score} instead of {expected} +- {bound}, length {}", kernels.name(), query.len());
 }
 
 /// Checks `dot_rows`, `dot_selected` and `dot` of every table on one input.
@@ -50,19 +41,9 @@ fn check(query: &[f32], rows: &[f32], stride: usize, row_count: usize, selected:
             let row = &rows[i * stride..i * stride + query.len()];
             assert_score(kernels, query, row, all[i]);
             let alone = kernels.dot(query, row);
-            assert!(
-                same(alone, all[i]),
-                "{}: row {i} of {row_count} scores {} in its group and {alone} alone",
-                kernels.name(),
-                all[i]
-            );
+            assert!(same(alone, all[i]), "{}: row {i} of {row_count} scores {} in its group and {alone} alone", kernels.name(), all[i]);
             let expected = if bit(selected, i) { all[i] } else { UNTOUCHED };
-            assert!(
-                same(some[i], expected),
-                "{}: selected row {i} of {row_count}: {} instead of {expected}",
-                kernels.name(),
-                some[i]
-            );
+            assert!(same(some[i], expected), "{}: selected row {i} of {row_count}: {} instead of {expected}", kernels.name(), some[i]);
         }
     }
 }
@@ -147,9 +128,7 @@ fn lengths_that_do_not_fit_are_refused_by_every_table() {
         ("unequal", |k| {
             k.dot(&[1.0], &[]);
         }),
-        ("narrow stride", |k| {
-            k.dot_rows(&[1.0; 2], &[1.0; 9], 1, &mut [0.0])
-        }),
+        ("narrow stride", |k| k.dot_rows(&[1.0; 2], &[1.0; 9], 1, &mut [0.0])),
         ("last row cut", |k| {
             k.dot_rows(&[1.0; 2], &[1.0; 4], 3, &mut [0.0; 2]);
         }),
@@ -205,22 +184,18 @@ struct Block {
 }
 
 fn block(value: impl Strategy<Value = f32> + Clone) -> impl Strategy<Value = Block> {
-    (0..=130_usize, 1..=70_usize, 0..=9_usize, 0..16_usize).prop_flat_map(
-        move |(len, row_count, padding, offset)| {
-            let stride = len + padding;
-            let needed = offset + len + (row_count - 1) * stride + len;
-            (vec(value.clone(), needed), vec(any::<u64>(), 2)).prop_map(
-                move |(values, selected)| Block {
-                    len,
-                    row_count,
-                    stride,
-                    offset,
-                    values,
-                    selected,
-                },
-            )
-        },
-    )
+    (0..=130_usize, 1..=70_usize, 0..=9_usize, 0..16_usize).prop_flat_map(move |(len, row_count, padding, offset)| {
+        let stride = len + padding;
+        let needed = offset + len + (row_count - 1) * stride + len;
+        (vec(value.clone(), needed), vec(any::<u64>(), 2)).prop_map(move |(values, selected)| Block {
+            len,
+            row_count,
+            stride,
+            offset,
+            values,
+            selected,
+        })
+    })
 }
 
 fn check_block(block: &Block) {

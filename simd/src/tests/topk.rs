@@ -45,12 +45,7 @@ fn best_k(k: usize) -> impl FnMut(&mut Vec<Candidate>) {
     }
 }
 
-fn top(
-    blocks: &[Block],
-    k: usize,
-    slack: f32,
-    resolve: &mut dyn FnMut(&mut Vec<Candidate>),
-) -> Vec<Vec<Candidate>> {
+fn top(blocks: &[Block], k: usize, slack: f32, resolve: &mut dyn FnMut(&mut Vec<Candidate>)) -> Vec<Vec<Candidate>> {
     let run = |kernels| {
         let mut top = TopK::new(k, slack);
         for (base, scores, admitted) in blocks {
@@ -104,13 +99,7 @@ fn rows_that_are_not_admitted_and_bits_past_the_scores_do_not_count() {
 
 #[test]
 fn infinite_scores_are_kept_in_order() {
-    let blocks = [one_block(vec![
-        f32::NEG_INFINITY,
-        1.0,
-        f32::NAN,
-        f32::INFINITY,
-        f32::INFINITY,
-    ])];
+    let blocks = [one_block(vec![f32::NEG_INFINITY, 1.0, f32::NAN, f32::INFINITY, f32::INFINITY])];
     for (k, slack) in [(1, 0.0), (1, 5.0), (3, 0.5), (4, 0.0), (1, f32::INFINITY)] {
         for best in top(&blocks, k, slack, &mut no_resolve) {
             assert_eq!(best, naive(&blocks, k, slack), "k {k}, slack {slack}");
@@ -175,11 +164,7 @@ fn the_exact_top_k_survives_approximate_scores_and_resolution() {
         candidates.truncate(k);
     };
     let mut expected: Vec<u64> = (0..60_000).collect();
-    expected.sort_by(|a, b| {
-        exact[*b as usize]
-            .total_cmp(&exact[*a as usize])
-            .then(a.cmp(b))
-    });
+    expected.sort_by(|a, b| exact[*b as usize].total_cmp(&exact[*a as usize]).then(a.cmp(b)));
     expected.truncate(k);
     let blocks = [one_block(approximate)];
     for mut best in top(&blocks, k, 2.0 * error, &mut resolve) {
@@ -225,12 +210,7 @@ fn misuse_is_refused() {
             top(&[(0, vec![0.0; 65], vec![!0])], 1, 0.0, &mut no_resolve);
         }),
         ("index overflow", || {
-            top(
-                &[(u64::MAX, vec![0.0; 2], vec![!0])],
-                1,
-                0.0,
-                &mut no_resolve,
-            );
+            top(&[(u64::MAX, vec![0.0; 2], vec![!0])], 1, 0.0, &mut no_resolve);
         }),
         ("nothing resolved", || {
             top(&[one_block(vec![0.0; 5000])], 1, 0.0, &mut |_| ());

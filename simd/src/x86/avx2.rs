@@ -111,10 +111,7 @@ pub(super) unsafe fn sums_of_four(a: __m256, b: __m256, c: __m256, d: __m256) ->
     // SAFETY: AVX2 is there by this function's contract; the store is of the four values of `sums`.
     unsafe {
         let quads = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
-        let halves = _mm_add_ps(
-            _mm256_castps256_ps128(quads),
-            _mm256_extractf128_ps::<1>(quads),
-        );
+        let halves = _mm_add_ps(_mm256_castps256_ps128(quads), _mm256_extractf128_ps::<1>(quads));
         _mm_storeu_ps(sums.as_mut_ptr(), halves);
     }
     sums

@@ -149,9 +149,8 @@ mod tests {
     fn golden_bytes() {
         let bytes = bytemuck::bytes_of(&sample()).to_vec();
         let expected: [u8; 60] = [
-            1, 0b1101, 0xfb, 200, 0, 0, 0x20, 0x40, 8, 7, 6, 5, 4, 3, 2, 1, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0,
-            0, 0x80, 0x3f, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 77, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0xbf, 3, 0, 4, 2, 0xef, 0xbe,
-            0xad, 0xde,
+            1, 0b1101, 0xfb, 200, 0, 0, 0x20, 0x40, 8, 7, 6, 5, 4, 3, 2, 1, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0, 0, 0x80,
+            0x3f, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 77, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0xbf, 3, 0, 4, 2, 0xef, 0xbe, 0xad, 0xde,
         ];
         assert_eq!(&bytes[..60], &expected);
         assert_eq!(bytes[60..], crc32c::crc32c(&expected).to_le_bytes());

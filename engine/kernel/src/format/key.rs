@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn every_bit_flip_is_noticed() {
-        let key = KeyRecord { content_hash: 7, id_hash: 9, lsn: 3, predecessor: NO_SLOT, last_seen_base_ms: -1, reserved: 0, crc: 0 }.sealed();
+        let key =
+            KeyRecord { content_hash: 7, id_hash: 9, lsn: 3, predecessor: NO_SLOT, last_seen_base_ms: -1, reserved: 0, crc: 0 }.sealed();
         assert!(key.is_whole());
         for bit in 0..512 {
             let mut bytes: [u8; 64] = bytemuck::cast(key);

@@ -88,9 +88,8 @@ impl Payload {
         let text = input.text()?;
         let session = input.text()?;
         let metadata = input.run()?.to_vec();
-        let tags = (0..tag_count)
-            .map(|_| Some(PayloadTag { id: input.u32()?, display: input.text()?.to_owned() }))
-            .collect::<Option<Vec<_>>>()?;
+        let tags =
+            (0..tag_count).map(|_| Some(PayloadTag { id: input.u32()?, display: input.text()?.to_owned() })).collect::<Option<Vec<_>>>()?;
         Some(Self {
             id,
             text: (present & 1 != 0).then(|| text.to_owned()),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::format::{EncodingHeader, Encoder, Input, KeyRecord, MutableState, StrengthRecord, flags};
+use crate::format::{Encoder, EncodingHeader, Input, KeyRecord, MutableState, StrengthRecord, flags};
 
 /// A word interned for the first time by a record: its number and its text.
 pub(crate) type NewWord<'a> = (u32, Cow<'a, str>);
@@ -34,7 +34,10 @@ pub(crate) enum Record<'a> {
     /// After-images of the mutable state of some slots.
     Amend(Vec<(u64, MutableState)>),
     /// The slots are dead; with `purge` their bytes are to be destroyed too.
-    Remove { slots: Vec<u64>, purge: bool },
+    Remove {
+        slots: Vec<u64>,
+        purge: bool,
+    },
 }
 
 const STORE: u8 = 1;
@@ -144,8 +147,7 @@ impl<'a> StoreRecord<'a> {
         let new_tags = (0..new_count).map(|_| word()).collect::<Option<_>>()?;
         let new_session = if present & 4 != 0 { Some(word()?) } else { None };
         let register_count = bounded(input, 5)?;
-        let registers =
-            (0..register_count).map(|_| Some((input.u8()?, Cow::Borrowed(input.run()?)))).collect::<Option<_>>()?;
+        let registers = (0..register_count).map(|_| Some((input.u8()?, Cow::Borrowed(input.run()?)))).collect::<Option<_>>()?;
         Some(Self {
             slot,
             replaces: (present & 1 != 0).then_some(replaced),

@@ -110,8 +110,8 @@ pub(crate) fn scan(dir: &dyn Directory, expect: &Expectation, apply: &mut dyn Fn
             HeaderBlock::Whole(header) if scan.follows(header, file.first_lsn) => scan.frames(header, &file.path, &bytes, apply)?,
             _ => 0,
         };
-        let continues = offset > 0
-            && files.peek().is_some_and(|next| matches!(&next.header, HeaderBlock::Whole(h) if scan.follows(h, next.first_lsn)));
+        let continues =
+            offset > 0 && files.peek().is_some_and(|next| matches!(&next.header, HeaderBlock::Whole(h) if scan.follows(h, next.first_lsn)));
         if continues && let HeaderBlock::Whole(header) = file.header {
             scan.segments.push(Arc::new(Segment::existing(file.path, file.log, header)));
             continue;
@@ -125,7 +125,9 @@ pub(crate) fn scan(dir: &dyn Directory, expect: &Expectation, apply: &mut dyn Fn
 fn list(dir: &dyn Directory, expect: &Expectation) -> Result<(Vec<File>, Vec<String>)> {
     let (mut files, mut obsolete) = (Vec::new(), Vec::new());
     for name in dir.list(FOLDER)? {
-        let Some(first_lsn) = name.strip_suffix(".wal").and_then(|digits| digits.parse().ok()) else { continue };
+        let Some(first_lsn) = name.strip_suffix(".wal").and_then(|digits| digits.parse().ok()) else {
+            continue;
+        };
         let path = format!("{FOLDER}/{name}");
         let log = dir.open_log(&path)?;
         let mut block = vec![0; usize::try_from(log.len().min(BLOCK)).unwrap_or(0)];
@@ -218,7 +220,12 @@ impl Scanner<'_> {
         let seen = Observation { vouched, header_damaged, rest_is_zero, later_segments: !later.is_empty() };
         let verdict = decide(seen);
         if verdict == Verdict::Corrupt {
-            return Err(KernelError::corrupt(file.path, offset, Some(expected), "the frame expected here is not whole, but it was acknowledged"));
+            return Err(KernelError::corrupt(
+                file.path,
+                offset,
+                Some(expected),
+                "the frame expected here is not whole, but it was acknowledged",
+            ));
         }
         let cut = (verdict == Verdict::CutTail).then(|| Cut {
             later: later.iter().rev().map(|segment| segment.path.clone()).collect(),
@@ -256,7 +263,9 @@ fn at(bytes: &[u8], offset: u64) -> Option<&[u8]> {
 
 /// Whether anything whole in a segment, from a 4 KiB boundary on, says that `lsn` was durable.
 fn vouches(header: &HeaderBlock, bytes: &[u8], from: u64, lsn: u64) -> bool {
-    let HeaderBlock::Whole(header) = header else { return false };
+    let HeaderBlock::Whole(header) = header else {
+        return false;
+    };
     if header.durable_lsn >= lsn {
         return true;
     }

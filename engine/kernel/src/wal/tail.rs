@@ -114,7 +114,17 @@ pub(crate) struct LogTail<V> {
 
 impl<V> LogTail<V> {
     pub(crate) fn new(dir: Arc<dyn Directory>, segments: Vec<Arc<Segment>>, cursor: Option<u64>, next_sequence: u64, epoch: u64) -> Self {
-        Self { dir, segments, cursor, next_sequence, epoch, open: None, sealed: VecDeque::new(), pending_bytes: 0, bytes_since_checkpoint: 0 }
+        Self {
+            dir,
+            segments,
+            cursor,
+            next_sequence,
+            epoch,
+            open: None,
+            sealed: VecDeque::new(),
+            pending_bytes: 0,
+            bytes_since_checkpoint: 0,
+        }
     }
 
     /// Makes room for a record of `len` bytes that will be `lsn`; afterwards [`LogTail::push`] cannot fail.
@@ -168,7 +178,9 @@ impl<V> LogTail<V> {
 
     /// Closes the open frame, if it holds a record.
     pub(crate) fn seal(&mut self, view: &dyn Fn() -> V) {
-        let Some(open) = self.open.take_if(|open| open.record_count > 0) else { return };
+        let Some(open) = self.open.take_if(|open| open.record_count > 0) else {
+            return;
+        };
         let body_len = open.bytes.len() - HEADER_BYTES;
         self.cursor = Some(open.offset + frame::padded_len(body_len));
         self.sealed.push_back(PendingFrame {

@@ -1,0 +1,4 @@
+//! The store.
+
+pub(crate) mod head;
+pub(crate) mod state;
