@@ -68,6 +68,9 @@ pub enum KernelError {
         /// The bound.
         max: u64,
     },
+    /// The scoring kernels asked for are not there.
+    #[error("{0}")]
+    Kernels(Arc<str>),
     /// The kernel contradicted itself: a defect, reported instead of a panic.
     #[error("internal contradiction: {0}")]
     Internal(&'static str),

@@ -9,9 +9,11 @@ mod index;
 mod payload;
 mod pool;
 mod rows;
+mod scan;
 mod store;
 mod view;
 mod wal;
 
 pub use error::{KernelError, Result};
+pub use store::{CheckpointOutcome, Durability, NewRow, Problem, Sequencer, Store, StoreOptions, StoreStats, Stored, TIERS, Verification};
 pub use view::{Reader, Row};

@@ -7,9 +7,12 @@
 use std::sync::Arc;
 
 use mnemolith_backends::{ReadPass, Region};
+use mnemolith_simd::Kernels;
+use parking_lot::RwLock;
 
 use crate::error::{KernelError, Result};
 use crate::format::{EncodingHeader, KeyRecord, MutableState, Payload, PayloadAddress, SLOTS_PER_PAGE, crc};
+use crate::index::SlabIndex;
 use crate::rows::SharedRows;
 
 /// The changed states of 64 neighbouring slots; `None` where a slot was never touched.
@@ -137,6 +140,8 @@ pub struct Row {
 pub struct Reader {
     pub(crate) view: Arc<View>,
     pub(crate) pass: ReadPass,
+    pub(crate) index: Arc<RwLock<Vec<SlabIndex>>>,
+    pub(crate) kernels: &'static Kernels,
 }
 
 impl Reader {
@@ -159,6 +164,31 @@ impl Reader {
     pub fn location(&self, slot: u64) -> Option<(u32, u32)> {
         let (number, _, index) = self.view.locate(slot)?;
         Some((u32::try_from(number).ok()?, u32::try_from(index).ok()?))
+    }
+
+    /// The live slot of an id.
+    ///
+    /// # Errors
+    /// `Corrupt` where a candidate's row or payload is not what was written.
+    pub fn find_id(&self, id: &str) -> Result<Option<u64>> {
+        let hash = xxhash_rust::xxh3::xxh3_128(id.as_bytes());
+        for slot in self.candidates(hash) {
+            let row = self.row(slot)?;
+            if row.key.id_hash == hash && self.payload(&row)?.id == id {
+                return Ok(Some(slot));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Slots, not forgotten, whose id may have this hash.
+    fn candidates(&self, hash: u128) -> Vec<u64> {
+        let index = self.index.read();
+        let slots = index.iter().zip(&self.view.slabs).flat_map(|(index, slab)| {
+            let rows = index.by_id(hash).into_iter().map(|row| row as usize);
+            rows.filter(|&row| row < slab.len && !slab.is_dead(row)).map(|row| slab.base + row as u64)
+        });
+        slots.collect()
     }
 
     /// Every live slot from `from` on, in order.

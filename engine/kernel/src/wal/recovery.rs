@@ -61,6 +61,8 @@ pub(crate) struct Cut {
     /// The file with the bad frame, and where it starts.
     pub(crate) path: String,
     pub(crate) offset: u64,
+    /// Nothing but zeros would be destroyed: a segment was added and never started.
+    pub(crate) blank: bool,
 }
 
 /// What was seen at the first bad frame.
@@ -231,6 +233,7 @@ impl Scanner<'_> {
             later: later.iter().rev().map(|segment| segment.path.clone()).collect(),
             path: file.path.clone(),
             offset,
+            blank: rest_is_zero && later.iter().all(|segment| segment.header == HeaderBlock::Blank),
         });
         let empty = offset <= BLOCK;
         self.epoch += u64::from(cut.is_some() && !empty);
@@ -289,9 +292,13 @@ pub(crate) fn destroy(dir: &dyn Directory, cut: &Cut) -> Result<()> {
         dir.remove_file(path)?;
         dir.sync_folder(FOLDER)?;
     }
-    let log = dir.open_log(&cut.path)?;
+    zero_from(dir, &cut.path, cut.offset)
+}
+
+/// Overwrites a segment with zeros from `offset` to its end, durably.
+pub(crate) fn zero_from(dir: &dyn Directory, path: &str, mut offset: u64) -> Result<()> {
+    let log = dir.open_log(path)?;
     let zeros = vec![0; 1 << 20];
-    let mut offset = cut.offset;
     while offset < log.len() {
         let len = usize::try_from(log.len() - offset).unwrap_or(usize::MAX).min(zeros.len());
         log.write_durable_at(offset, zeros.get(..len).unwrap_or_default())?;

@@ -322,7 +322,7 @@ impl FrameWriter {
 pub(crate) fn remove_segments(dir: &dyn Directory, segments: &[Arc<Segment>], zero: bool) -> Result<()> {
     for segment in segments {
         if zero {
-            super::recovery::destroy(dir, &super::recovery::Cut { later: Vec::new(), path: segment.path.clone(), offset: 0 })?;
+            super::recovery::zero_from(dir, &segment.path, 0)?;
         }
         segment.close();
         dir.remove_file(&segment.path)?;
