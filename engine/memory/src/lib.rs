@@ -11,9 +11,13 @@ mod content;
 mod embed;
 mod error;
 #[allow(dead_code)] // Until the store that calls it is built.
+mod surprise;
+#[allow(dead_code)] // Until the store that calls it is built.
 mod tags;
 mod text;
 mod types;
+#[allow(dead_code)] // Until the store that calls it is built.
+mod validate;
 #[allow(dead_code)] // Until the store that calls it is built.
 mod vector;
 
