@@ -11,6 +11,8 @@ mod content;
 mod embed;
 mod error;
 #[allow(dead_code)] // Until the store that calls it is built.
+mod pathway;
+#[allow(dead_code)] // Until the store that calls it is built.
 mod surprise;
 #[allow(dead_code)] // Until the store that calls it is built.
 mod tags;
