@@ -3,6 +3,15 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+/// The words of a namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Words {
+    /// Tags in normal form.
+    pub(crate) tags: Dictionary,
+    /// Names of sessions.
+    pub(crate) sessions: Dictionary,
+}
+
 /// Words by number and numbers by word. Numbers start at 1; 0 means none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Dictionary {

@@ -10,6 +10,7 @@ use mnemolith_backends::{ReadPass, Region};
 use mnemolith_simd::Kernels;
 use parking_lot::RwLock;
 
+use crate::dictionary::Words;
 use crate::error::{KernelError, Result};
 use crate::format::{EncodingHeader, KeyRecord, MutableState, Payload, PayloadAddress, SLOTS_PER_PAGE, crc};
 use crate::index::SlabIndex;
@@ -117,8 +118,15 @@ impl View {
         (index < slab.len).then_some((number, slab, index))
     }
 
-    pub(crate) fn is_live(&self, slot: u64) -> bool {
-        self.locate(slot).is_some_and(|(_, slab, index)| !slab.is_dead(index))
+    /// Keeps a slot out of every answer.
+    pub(crate) fn block(&mut self, slot: u64) {
+        let Some((number, slab, index)) = self.locate(slot) else { return };
+        let live = !slab.is_dead(index);
+        if let Some(slab) = self.slabs.get_mut(number)
+            && set_bit(&mut slab.blocked, index)
+        {
+            self.live -= u64::from(live);
+        }
     }
 }
 
@@ -141,6 +149,7 @@ pub struct Reader {
     pub(crate) view: Arc<View>,
     pub(crate) pass: ReadPass,
     pub(crate) index: Arc<RwLock<Vec<SlabIndex>>>,
+    pub(crate) words: Arc<RwLock<Words>>,
     pub(crate) kernels: &'static Kernels,
 }
 
@@ -189,6 +198,30 @@ impl Reader {
             rows.filter(|&row| row < slab.len && !slab.is_dead(row)).map(|row| slab.base + row as u64)
         });
         slots.collect()
+    }
+
+    /// The live memory that came before this one in its session, forgotten ones passed over.
+    pub fn predecessor(&self, row: &Row) -> Option<u64> {
+        let mut slot = row.key.predecessor;
+        while let Some((_, slab, index)) = self.view.locate(slot) {
+            if self.is_live(slot) {
+                return Some(slot);
+            }
+            let keys = slab.rows.keys(&self.pass).get(index).filter(|key| key.is_whole());
+            let key = keys?;
+            if let Some(moved) = self.rewritten(key) {
+                return Some(moved);
+            }
+            slot = key.predecessor;
+        }
+        None
+    }
+
+    /// Where a memory whose old row is dead lies now, if it was written again under its id.
+    fn rewritten(&self, old: &KeyRecord) -> Option<u64> {
+        self.candidates(old.id_hash).into_iter().find(|&slot| {
+            self.row(slot).is_ok_and(|row| row.key.id_hash == old.id_hash && row.key.lsn == old.lsn)
+        })
     }
 
     /// Every live slot from `from` on, in order.

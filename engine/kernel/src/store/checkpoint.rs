@@ -243,8 +243,9 @@ fn drop_lonely_tags(head: &mut super::head::Head) {
         return;
     }
     let index = head.index.read();
+    let mut words = head.words.write();
     let mut lonely = Vec::new();
-    for (position, _) in head.tags.entries().enumerate().filter(|(_, word)| word.is_some()) {
+    for (position, _) in words.tags.entries().enumerate().filter(|(_, word)| word.is_some()) {
         let tag = position as u32 + 1;
         let used = index.iter().zip(&head.slabs).any(|(index, slab)| {
             index.posting(tag).is_some_and(|rows| rows.iter().any(|row| head.live.contains((slab.base + u64::from(row)) as u32)))
@@ -253,6 +254,5 @@ fn drop_lonely_tags(head: &mut super::head::Head) {
             lonely.push(tag);
         }
     }
-    drop(index);
-    lonely.iter().for_each(|&tag| head.tags.remove(tag));
+    lonely.iter().for_each(|&tag| words.tags.remove(tag));
 }

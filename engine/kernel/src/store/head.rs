@@ -11,7 +11,7 @@ use mnemolith_backends::Directory;
 use parking_lot::RwLock;
 use roaring::RoaringBitmap;
 
-use crate::dictionary::Dictionary;
+use crate::dictionary::{Dictionary, Words};
 use crate::error::{KernelError, Result};
 use crate::format::{EncodingHeader, KeyRecord, LIVENESS_WORDS_PER_PAGE, MutableState, NO_SLOT, SLOTS_PER_PAGE, flags, row_stride};
 use crate::index::SlabIndex;
@@ -37,8 +37,7 @@ pub(crate) struct Head {
     pub(crate) recent: [RoaringBitmap; TIERS],
     /// Opaque values whose after-images ride on store records.
     pub(crate) registers: BTreeMap<u8, Vec<u8>>,
-    pub(crate) tags: Dictionary,
-    pub(crate) sessions: Dictionary,
+    pub(crate) words: Arc<RwLock<Words>>,
     /// The newest memory of each session, by order LSN.
     session_tails: HashMap<u32, (u64, u64)>,
     pub(crate) index: Arc<RwLock<Vec<SlabIndex>>>,
@@ -72,8 +71,7 @@ impl Head {
             live: RoaringBitmap::new(),
             recent: Default::default(),
             registers: BTreeMap::new(),
-            tags: Dictionary::default(),
-            sessions: Dictionary::default(),
+            words: Arc::default(),
             session_tails: HashMap::new(),
             index,
             tail,
@@ -163,11 +161,10 @@ impl Head {
         if let Some(index) = self.index.write().last_mut() {
             index.insert(local as u32, &record.key, &record.tag_ids);
         }
-        for (id, word) in &record.new_tags {
-            self.tags.set(*id, word);
-        }
-        if let Some((id, word)) = &record.new_session {
-            self.sessions.set(*id, word);
+        if !record.new_tags.is_empty() || record.new_session.is_some() {
+            let mut words = self.words.write();
+            record.new_tags.iter().for_each(|(id, word)| words.tags.set(*id, word));
+            record.new_session.iter().for_each(|(id, word)| words.sessions.set(*id, word));
         }
         for (key, value) in &record.registers {
             self.registers.insert(*key, value.to_vec());
@@ -217,6 +214,15 @@ impl Head {
             if key.lsn >= tail.0 {
                 *tail = (key.lsn, slot);
             }
+        }
+    }
+
+    /// Keeps a damaged slot out of every answer and out of the novelty of what follows.
+    pub(crate) fn block(&mut self, slot: u64) {
+        self.view.block(slot);
+        self.live.remove(slot as u32);
+        for tier in &mut self.recent {
+            tier.remove(slot as u32);
         }
     }
 

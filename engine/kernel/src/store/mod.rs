@@ -22,6 +22,7 @@ use mnemolith_backends::Directory;
 use mnemolith_simd::Kernels;
 use parking_lot::{Condvar, Mutex, RwLock};
 
+use crate::dictionary::Words;
 use crate::error::{KernelError, Result};
 use crate::index::SlabIndex;
 use crate::pool::{Job, Signal};
@@ -59,10 +60,14 @@ pub enum Durability {
 pub struct StoreOptions {
     /// The namespace's name, checked against what is on disk.
     pub namespace: String,
-    /// Vector dimension, 1..=65,535. `None` takes what is on disk, or 384.
+    /// Vector dimension, 1..=65,535. `None` takes what is on disk.
     pub dimension: Option<u32>,
-    /// Identity of the embedder. `None` takes what is on disk, or the empty string.
+    /// Identity of the embedder. `None` takes what is on disk.
     pub embedder: Option<String>,
+    /// The dimension of a namespace that is new, where none is asked for.
+    pub new_dimension: u32,
+    /// The embedder of a namespace that is new, where none is asked for.
+    pub new_embedder: String,
     /// When a write counts as done.
     pub durability: Durability,
     /// Record bytes after which a checkpoint is due.
@@ -78,6 +83,8 @@ impl StoreOptions {
             namespace: namespace.into(),
             dimension: None,
             embedder: None,
+            new_dimension: 384,
+            new_embedder: String::new(),
             durability: Durability::Sync,
             checkpoint_bytes: 64 << 20,
             entropy: [0; 24],
@@ -108,6 +115,7 @@ pub(crate) struct Shared {
     pub(crate) kernels: &'static Kernels,
     pub(crate) head: Arc<Mutex<Head>>,
     pub(crate) index: Arc<RwLock<Vec<SlabIndex>>>,
+    pub(crate) words: Arc<RwLock<Words>>,
     pub(crate) published: RwLock<Arc<View>>,
     pub(crate) committer: Mutex<FrameWriter>,
     /// The last acknowledged LSN; waiters sleep on it.
@@ -211,17 +219,8 @@ impl Store {
     pub fn reader(&self) -> Reader {
         let pass = self.shared.dir.gate().read();
         let view = Arc::clone(&self.shared.published.read());
-        Reader { view, pass, index: Arc::clone(&self.shared.index), kernels: self.shared.kernels }
-    }
-
-    /// Resolves a tag's normal form to its number.
-    pub fn tag_number(&self, tag: &str) -> Option<u32> {
-        self.shared.head.lock().tags.number(tag)
-    }
-
-    /// Resolves a session's name to its number.
-    pub fn session_number(&self, name: &str) -> Option<u32> {
-        self.shared.head.lock().sessions.number(name)
+        let (index, words) = (Arc::clone(&self.shared.index), Arc::clone(&self.shared.words));
+        Reader { view, pass, index, words, kernels: self.shared.kernels }
     }
 
     /// Figures.
@@ -246,14 +245,22 @@ impl Store {
             lsn,
             durable_lsn: self.shared.durable_lsn.load(Ordering::Acquire),
             checkpoint_lsn,
-            tags: head.tags.len() as u64,
-            sessions: head.sessions.len() as u64,
+            tags: head.words.read().tags.len() as u64,
+            sessions: head.words.read().sessions.len() as u64,
             payload_bytes: head.payload.segments.iter().map(|segment| segment.written() as u64).sum(),
             log_segments: head.tail.segments.len() as u64,
             disk_bytes,
             journal,
             kernel: self.shared.kernels.name(),
         })
+    }
+
+    /// Keeps a damaged row out of every answer from now on; it stays on disk for a repair.
+    pub fn quarantine(&self, slot: u64) {
+        let mut head = self.shared.head.lock();
+        head.block(slot);
+        let mut published = self.shared.published.write();
+        Arc::make_mut(&mut published).block(slot);
     }
 
     fn checkpoint_if_due(&self) {

@@ -29,7 +29,6 @@ use crate::wal::{self};
 
 /// The superblock's file.
 pub(crate) const SUPERBLOCK: &str = "superblock";
-const DEFAULT_DIMENSION: u32 = 384;
 const MAX_SMALL_FILE_BYTES: u64 = 1 << 32;
 
 impl Store {
@@ -38,7 +37,7 @@ impl Store {
     /// # Errors
     /// `Corrupt`, `UnsupportedFormat`, a mismatch of dimension or embedder, or what the device answers. An error changes nothing that counts.
     pub fn open(dir: Arc<dyn Directory>, options: &StoreOptions) -> Result<Self> {
-        let kernels = mnemolith_simd::active().map_err(|error| KernelError::Kernels(error.to_string().into()))?;
+        let kernels = crate::active_kernels()?;
         let file = dir.read(SUPERBLOCK, 2 * COPY_BYTES as u64)?;
         let superblock = match file {
             Some(file) => choose_superblock(&file)?.0,
@@ -52,6 +51,7 @@ impl Store {
         let scrubs_left = !head.scrubs.is_empty();
         let shared = Arc::new(Shared {
             published: RwLock::new(picture(&head.view)),
+            words: Arc::clone(&head.words),
             acknowledged: Mutex::new(head.view.lsn),
             durable_lsn: AtomicU64::new(log_end.last_lsn),
             head: Arc::new(Mutex::new(head)),
@@ -87,8 +87,8 @@ fn lay_out(dir: &dyn Directory, options: &StoreOptions) -> Result<Superblock> {
         sequence: 1,
         store_uuid: options.entropy.first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes)),
         namespace: options.namespace.clone(),
-        embedder: options.embedder.clone().unwrap_or_default(),
-        dimension: options.dimension.unwrap_or(DEFAULT_DIMENSION),
+        embedder: options.embedder.clone().unwrap_or_else(|| options.new_embedder.clone()),
+        dimension: options.dimension.unwrap_or(options.new_dimension),
         checkpoint_lsn: 0,
         durable_lsn: 0,
         first_segment: 1,
@@ -162,8 +162,7 @@ fn load(
         load_slab(&mut head, number, *extent, &snapshot, number + 1 < superblock.slabs.len())?;
     }
     head.registers = snapshot.registers;
-    head.tags = snapshot.tags;
-    head.sessions = snapshot.sessions;
+    *head.words.write() = snapshot.words;
     head.scrubs = snapshot.scrubs;
     head.view.lsn = superblock.checkpoint_lsn;
     let log_end = replay(&mut head, dir, superblock)?;

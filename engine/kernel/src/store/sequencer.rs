@@ -186,10 +186,12 @@ impl Sequencer {
         let replaced =
             row.replaces.map(|slot| head.row(slot).ok_or(KernelError::Internal("a replaced slot that does not exist"))).transpose()?;
         let normals: Vec<&str> = row.tags.iter().map(|(normal, _)| normal.as_str()).collect();
-        let (tag_ids, new_tags) = Head::intern(&head.tags, &normals);
-        let (session_ids, mut new_sessions) = Head::intern(&head.sessions, row.session.as_slice());
+        let words = Arc::clone(&head.words);
+        let words = words.read();
+        let (tag_ids, new_tags) = Head::intern(&words.tags, &normals);
+        let (session_ids, mut new_sessions) = Head::intern(&words.sessions, row.session.as_slice());
         let session = replaced.as_ref().map_or(session_ids.first().copied().unwrap_or(0), |(header, _)| header.session);
-        let session_name = if replaced.is_some() { head.sessions.word(session) } else { row.session };
+        let session_name = if replaced.is_some() { words.sessions.word(session) } else { row.session };
         let payload = Payload {
             id: row.id.to_owned(),
             text: row.text.map(str::to_owned),
@@ -197,6 +199,7 @@ impl Sequencer {
             metadata: row.metadata.to_vec(),
             session: session_name.map(str::to_owned),
         };
+        drop(words);
         let slot = head.reserve_slot()?;
         let payload_len = payload.encode(PayloadAddress { segment: 0, offset: 0 }).len();
         let (address, _) = head.payload.reserve(head.dir.as_ref(), payload_len)?;

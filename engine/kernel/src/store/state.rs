@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::dictionary::Dictionary;
+use crate::dictionary::{Dictionary, Words};
 use crate::format::{Encoder, Input, MutableState, PAGE_BYTES, SLOTS_PER_PAGE, StrengthRecord, crc, encode_liveness_page};
 use crate::store::head::{Dirty, Head};
 use crate::view::{StatePage, View};
@@ -42,8 +42,7 @@ pub(crate) type PageId = (PageKind, u32, u32);
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     pub(crate) registers: BTreeMap<u8, Vec<u8>>,
-    pub(crate) tags: Dictionary,
-    pub(crate) sessions: Dictionary,
+    pub(crate) words: Words,
     pub(crate) scrubs: BTreeSet<u64>,
     pub(crate) pages: BTreeMap<PageId, Vec<u8>>,
 }
@@ -69,8 +68,7 @@ impl Snapshot {
         }
         Self {
             registers: head.registers.clone(),
-            tags: head.tags.clone(),
-            sessions: head.sessions.clone(),
+            words: head.words.read().clone(),
             scrubs: head.scrubs.clone(),
             pages,
         }
@@ -86,7 +84,7 @@ impl Snapshot {
             out.u8(*key);
             out.run(value);
         }
-        for dictionary in [&self.tags, &self.sessions] {
+        for dictionary in [&self.words.tags, &self.words.sessions] {
             let entries = dictionary.entries();
             out.u32(entries.len() as u32);
             for entry in entries {
@@ -119,8 +117,7 @@ impl Snapshot {
             let key = input.u8()?;
             snapshot.registers.insert(key, input.run()?.to_vec());
         }
-        snapshot.tags = dictionary(&mut input)?;
-        snapshot.sessions = dictionary(&mut input)?;
+        snapshot.words = Words { tags: dictionary(&mut input)?, sessions: dictionary(&mut input)? };
         for _ in 0..input.u32()? {
             snapshot.scrubs.insert(input.u64()?);
         }
@@ -182,10 +179,10 @@ mod tests {
     fn round_trips_and_notices_every_flip() {
         let mut snapshot = Snapshot::default();
         snapshot.registers.insert(3, vec![1, 2, 3]);
-        snapshot.tags.set(1, "tag");
-        snapshot.tags.set(2, "gone");
-        snapshot.tags.remove(2);
-        snapshot.sessions.set(1, "s");
+        snapshot.words.tags.set(1, "tag");
+        snapshot.words.tags.set(2, "gone");
+        snapshot.words.tags.remove(2);
+        snapshot.words.sessions.set(1, "s");
         snapshot.scrubs.insert(9);
         snapshot.pages.insert((PageKind::Liveness, 1, 2), vec![7; PAGE_BYTES]);
         let bytes = snapshot.encode();

@@ -75,7 +75,7 @@ pub(crate) fn metadata(payload: &Payload) -> Metadata {
 pub(crate) fn record(reader: &Reader, row: &Row) -> Result<MemoryRecord> {
     let payload = reader.payload(row).map_err(error)?;
     let (partition, slot) = reader.location(row.slot).unwrap_or_default();
-    let predecessor = reader.predecessor(row).map_err(error)?;
+    let predecessor = reader.predecessor(row);
     let predecessor = predecessor.map(|slot| reader.row(slot).and_then(|row| reader.payload(&row))).transpose().map_err(error)?;
     let header = &row.header;
     Ok(MemoryRecord {
