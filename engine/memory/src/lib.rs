@@ -5,9 +5,26 @@
 //! [`Error`].
 #![forbid(unsafe_code)]
 
+mod clock;
+#[allow(dead_code)] // Until the store that calls it is built.
+mod content;
+mod embed;
 mod error;
+#[allow(dead_code)] // Until the store that calls it is built.
+mod pathway;
+#[allow(dead_code)] // Until the store that calls it is built.
+mod surprise;
+#[allow(dead_code)] // Until the store that calls it is built.
+mod tags;
+mod text;
 mod types;
+#[allow(dead_code)] // Until the store that calls it is built.
+mod validate;
+#[allow(dead_code)] // Until the store that calls it is built.
+mod vector;
 
+pub use clock::{Clock, Entropy, ManualClock, SeededEntropy, SystemClock, SystemEntropy};
+pub use embed::{Embedder, HashingEmbedder};
 pub use error::{Error, ErrorKind, FaultKind, RememberError, Result};
 pub use mnemolith_temporal::{TimeError, Timestamp};
 pub use types::{

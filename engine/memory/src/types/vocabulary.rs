@@ -449,3 +449,62 @@ macro_rules! parsed_by_name {
     )+};
 }
 parsed_by_name!(Tier, Source, Profile);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_codes_read_back_and_nothing_else_does() {
+        for tier in Tier::ALL {
+            assert_eq!(tier.as_str().to_uppercase().parse(), Ok(tier));
+            assert_eq!(Tier::from_code(tier.code()), Some(tier));
+        }
+        for source in Source::ALL {
+            assert_eq!(Source::parse(source.as_str()), Ok(source));
+            assert_eq!(Source::from_code(source.code()), Some(source));
+        }
+        for profile in Profile::ALL {
+            assert_eq!(Profile::parse(&profile.to_string()), Ok(profile));
+        }
+        assert_eq!((Tier::from_code(4), Source::from_code(7)), (None, None));
+        for wrong in ["", "episodic ", "long-term"] {
+            assert_eq!(
+                Tier::parse(wrong),
+                Err(Error::UnknownTier {
+                    name: wrong.to_owned()
+                })
+            );
+            assert!(Profile::parse(wrong).is_err() && Source::parse(wrong).is_err());
+        }
+    }
+
+    #[test]
+    fn the_codes_on_disk_never_change() {
+        assert_eq!(Tier::ALL.map(Tier::code), [0, 1, 2, 3]);
+        assert_eq!(Source::ALL.map(Source::code), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(Tier::default(), Tier::Episodic);
+    }
+
+    #[test]
+    fn profiles_differ_and_keep_the_score_positive() {
+        let balanced = Profile::Balanced.weights();
+        assert_eq!((balanced.b, balanced.g, balanced.floor), (0.20, 0.10, 0.35));
+        for (index, profile) in Profile::ALL.into_iter().enumerate() {
+            let weights = profile.weights();
+            assert!(weights.b >= 0.0 && weights.g >= 0.0);
+            assert!((0.0..=1.0).contains(&weights.m) && (0.0..=1.0).contains(&weights.floor));
+            for other in Profile::ALL.into_iter().skip(index + 1) {
+                assert_ne!(weights, other.weights(), "{profile} and {other}");
+            }
+        }
+        let plain = Profile::Similarity.weights();
+        assert_eq!(
+            (plain.b, plain.g, plain.m, plain.valence_window),
+            (0.0, 0.0, 0.0, None)
+        );
+        // The claim of the documentation of Exploring.
+        let weights = Profile::Exploring.weights();
+        assert!(1.0 / (1.0 + weights.b) > 0.95);
+    }
+}
