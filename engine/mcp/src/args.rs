@@ -25,7 +25,7 @@ pub(crate) struct Cli {
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
     /// Directory of the store [default: mnemolith in the platform's data directory]
-    #[arg(long, global = true, value_name = "DIR", value_parser = directory)]
+    #[arg(long, global = true, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Namespace in the store
     #[arg(long, global = true, value_name = "NAME", default_value = "default")]
@@ -33,12 +33,12 @@ pub(crate) struct StoreArgs {
     /// Print one JSON object instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Dimension of the vectors
-    #[arg(long, global = true, value_name = "N", default_value_t = 384)]
-    pub(crate) dim: usize,
-    /// What makes vectors of texts: `hash`, or `none`
-    #[arg(long, global = true, value_name = "EMBEDDER", default_value = "hash", value_parser = embedder)]
-    pub(crate) embedder: EmbedderArg,
+    /// Dimension of the vectors [default: the store's; 384 for a new one]
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) dim: Option<usize>,
+    /// What makes vectors of texts: `hash`, or `none` [default: the store's; `hash` for a new one]
+    #[arg(long, global = true, value_name = "EMBEDDER", value_parser = embedder)]
+    pub(crate) embedder: Option<EmbedderArg>,
     /// When a write is done: `sync` survives power loss, `buffered` a killed process
     #[arg(long, global = true, value_name = "POLICY", default_value = "sync")]
     pub(crate) durability: DurabilityArg,
@@ -212,13 +212,6 @@ fn version() -> &'static str {
         };
         format!("{} (simd kernel {kernel})", env!("CARGO_PKG_VERSION"))
     })
-}
-
-fn directory(text: &str) -> Result<PathBuf, String> {
-    if text.is_empty() {
-        return Err("it is empty; name a directory, or leave the option out".to_owned());
-    }
-    Ok(PathBuf::from(text))
 }
 
 fn embedder(text: &str) -> Result<EmbedderArg, String> {

@@ -22,6 +22,9 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const CORRUPT: u8 = 3;
 
+/// Of a new store's vectors where nothing is said.
+const DEFAULT_DIMENSION: usize = 384;
+
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
 pub(crate) enum Trouble {
@@ -200,7 +203,8 @@ fn with_store<T>(
     Ok(done)
 }
 
-/// As [`with_store`], for what makes no sense where nothing was ever stored: a mistyped directory is not to become a store.
+/// As [`with_store`], for what makes no sense where nothing was ever stored: a mistyped directory or namespace is not to become
+/// a store.
 fn with_existing_store<T>(
     store: &StoreArgs,
     act: impl FnOnce(&Memory) -> Result<T, Trouble>,
@@ -212,6 +216,12 @@ fn with_existing_store<T>(
             dir.display()
         )));
     }
+    if !dir.join(&store.namespace).exists() {
+        return Err(Error::NoSuchNamespace {
+            namespace: store.namespace.clone(),
+        }
+        .into());
+    }
     with_store(store, act)
 }
 
@@ -221,14 +231,21 @@ pub(crate) fn builder(store: &StoreArgs) -> Result<Builder, Trouble> {
         DurabilityArg::Sync => Durability::Sync,
         DurabilityArg::Buffered => Durability::Buffered,
     };
-    let builder = Memory::builder()
+    let mut builder = Memory::builder()
         .path(directory(store)?)
         .namespace(&store.namespace)
-        .dimension(store.dim)
         .durability(durability);
+    // What is not said is left to the store, which knows its dimension and its embedder.
+    if let Some(dimension) = store.dim {
+        builder = builder.dimension(dimension);
+    }
     Ok(match store.embedder {
-        EmbedderArg::Hash => builder.embedder(Arc::new(HashingEmbedder::new(store.dim)?)),
-        EmbedderArg::None => builder.no_embedder(),
+        None => builder,
+        Some(EmbedderArg::None) => builder.no_embedder(),
+        Some(EmbedderArg::Hash) => {
+            let dimension = store.dim.unwrap_or(DEFAULT_DIMENSION);
+            builder.embedder(Arc::new(HashingEmbedder::new(dimension)?))
+        }
     })
 }
 

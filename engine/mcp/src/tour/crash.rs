@@ -1,5 +1,6 @@
 //! The part of the tour in which a writing process is killed.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -91,31 +92,31 @@ fn drive(
 }
 
 /// The command line of the second process: the same store in the same way.
-fn arguments(args: &StoreArgs) -> Vec<std::ffi::OsString> {
-    let embedder = match args.embedder {
-        EmbedderArg::Hash => "hash",
-        EmbedderArg::None => "none",
-    };
+fn arguments(args: &StoreArgs) -> Vec<OsString> {
     let durability = match args.durability {
         DurabilityArg::Sync => "sync",
         DurabilityArg::Buffered => "buffered",
     };
-    let dim = args.dim.to_string();
-    let mut arguments: Vec<std::ffi::OsString> = [
+    let mut arguments: Vec<OsString> = [
         "exec",
         "--namespace",
         &args.namespace,
-        "--dim",
-        &dim,
-        "--embedder",
-        embedder,
         "--durability",
         durability,
     ]
     .map(Into::into)
     .to_vec();
+    let mut option = |name: &str, value: OsString| arguments.extend([name.into(), value]);
     if let Some(dir) = &args.dir {
-        arguments.extend(["--dir".into(), dir.into()]);
+        option("--dir", dir.into());
+    }
+    if let Some(dim) = args.dim {
+        option("--dim", dim.to_string().into());
+    }
+    match args.embedder {
+        None => {}
+        Some(EmbedderArg::Hash) => option("--embedder", "hash".into()),
+        Some(EmbedderArg::None) => option("--embedder", "none".into()),
     }
     arguments
 }
