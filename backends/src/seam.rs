@@ -34,7 +34,11 @@ pub trait Backend: Send + Sync + fmt::Debug {
     fn remove(&self, namespace: &str) -> Result<bool>;
 }
 
-/// One open namespace. Dropping it releases the lock.
+/// One open namespace. The lock is released when it, and every log and region reached through it, is dropped: a region is
+/// read in place, and must not meet another holder's writes.
+///
+/// A file under a region is the region's alone: while any handle of it lives, reading, writing or opening the file by name
+/// is an error. Removing or replacing it is none: who has the old file keeps it.
 pub trait Directory: Send + Sync + fmt::Debug {
     /// Where it lies, for messages.
     fn path(&self) -> PathBuf;

@@ -1,1 +1,31 @@
-//! The storage kernel of Mnemolith: format, log, slabs, indexes, scan and recovery.
+//! The storage kernel of Mnemolith: format, log, slabs, indexes, scan and recovery. It knows bytes, not meaning.
+
+#![deny(unsafe_code)]
+
+mod dictionary;
+mod error;
+pub mod format;
+mod index;
+mod payload;
+mod pool;
+mod rows;
+mod scan;
+mod store;
+mod view;
+mod wal;
+
+pub use error::{KernelError, Result};
+pub use store::{CheckpointOutcome, Durability, NewRow, Problem, Sequencer, Store, StoreOptions, StoreStats, Stored, TIERS, Verification};
+pub use view::{Reader, Row};
+
+/// The scoring kernels this machine will use: `scalar`, `portable`, `avx2` or `avx512`.
+///
+/// # Errors
+/// `Kernels` where `MNEMOLITH_SIMD` asks for one that is unknown or that this CPU lacks.
+pub fn kernel_name() -> Result<&'static str> {
+    active_kernels().map(mnemolith_simd::Kernels::name)
+}
+
+fn active_kernels() -> Result<&'static mnemolith_simd::Kernels> {
+    mnemolith_simd::active().map_err(|error| KernelError::Kernels(error.to_string().into()))
+}

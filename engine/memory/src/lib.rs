@@ -6,26 +6,25 @@
 #![forbid(unsafe_code)]
 
 mod clock;
-#[allow(dead_code)] // Until the store that calls it is built.
 mod content;
 mod embed;
 mod error;
-#[allow(dead_code)] // Until the store that calls it is built.
+mod facade;
 mod pathway;
-#[allow(dead_code)] // Until the store that calls it is built.
 mod surprise;
-#[allow(dead_code)] // Until the store that calls it is built.
 mod tags;
 mod text;
 mod types;
-#[allow(dead_code)] // Until the store that calls it is built.
 mod validate;
-#[allow(dead_code)] // Until the store that calls it is built.
 mod vector;
+
+/// The seam below the engine, for embedders that bring their own place for the bytes or test against faults.
+pub use mnemolith_backends as backend;
 
 pub use clock::{Clock, Entropy, ManualClock, SeededEntropy, SystemClock, SystemEntropy};
 pub use embed::{Embedder, HashingEmbedder};
 pub use error::{Error, ErrorKind, FaultKind, RememberError, Result};
+pub use facade::{Builder, Memory, PendingRemember, simd_kernel};
 pub use mnemolith_temporal::{TimeError, Timestamp};
 pub use types::{
     Breakdown, CheckpointReport, Durability, Enrichment, Hit, Limits, ListQuery, Location,

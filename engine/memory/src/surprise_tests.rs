@@ -219,7 +219,7 @@ fn a_persona_multiplies_importance_and_valence() {
 fn without_a_vector_there_is_no_sample() {
     let before = history(100, 0.2, 0.1);
     let input = SurpriseInput {
-        neighbours: &[(0.0, 127)],
+        neighbours: &[(1.0, -127)],
         ..SurpriseInput::default()
     };
     let assessed = assess(&input, before);

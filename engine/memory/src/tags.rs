@@ -35,6 +35,14 @@ pub(crate) fn normalise(tag: &str) -> String {
 /// [`Error::TooManyTags`] (counted as given, before repetitions collapse), [`Error::BlankTag`],
 /// [`Error::TagTooLong`] (as given, or in its normal form: one character may become eighteen).
 pub(crate) fn normalise_all(tags: &[String]) -> Result<Vec<String>> {
+    Ok(pairs(tags)?.into_iter().map(|(normal, _)| normal).collect())
+}
+
+/// As [`normalise_all`], each with the form in which it was given first.
+///
+/// # Errors
+/// As [`normalise_all`].
+pub(crate) fn pairs(tags: &[String]) -> Result<Vec<(String, String)>> {
     if tags.len() > Limits::TAGS {
         return Err(Error::TooManyTags {
             found: tags.len(),
@@ -60,7 +68,7 @@ pub(crate) fn normalise_all(tags: &[String]) -> Result<Vec<String>> {
             return Err(too_long(normal.len()));
         }
         if seen.insert(normal.clone()) {
-            out.push(normal);
+            out.push((normal, tag.clone()));
         }
     }
     Ok(out)

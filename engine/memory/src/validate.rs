@@ -32,6 +32,8 @@ pub(crate) struct CheckedMemory {
     pub(crate) id: Option<String>,
     /// In normal form, without repetitions, in the order given.
     pub(crate) tags: Vec<String>,
+    /// The same tags in the form they were given in.
+    pub(crate) tags_as_given: Vec<String>,
     /// Compact JSON with sorted keys; empty where there is no metadata.
     pub(crate) metadata_json: String,
     pub(crate) tier: Tier,
@@ -109,8 +111,8 @@ pub(crate) struct CheckedList {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CheckedUpdate {
     pub(crate) text: Option<String>,
-    /// In normal form.
-    pub(crate) tags: Option<Vec<String>>,
+    /// In normal form, each with the form it was given in.
+    pub(crate) tags: Option<Vec<(String, String)>>,
     /// Compact JSON with sorted keys; empty for an empty object.
     pub(crate) metadata_json: Option<String>,
 }
@@ -128,7 +130,7 @@ pub(crate) fn memory(request: RememberRequest, dimension: Option<usize>) -> Resu
     if let Some(given) = &request.id {
         id(given)?;
     }
-    let tags = tags::normalise_all(&request.tags)?;
+    let (tags, tags_as_given) = tags::pairs(&request.tags)?.into_iter().unzip();
     let metadata_json = metadata(&request.metadata)?;
     session(request.session.as_deref())?;
     if let Some(value) = request.at
@@ -157,6 +159,7 @@ pub(crate) fn memory(request: RememberRequest, dimension: Option<usize>) -> Resu
         vector: request.vector,
         id: request.id,
         tags,
+        tags_as_given,
         metadata_json,
         tier: request.tier,
         session: request.session,
@@ -240,7 +243,7 @@ pub(crate) fn update(update: Update) -> Result<CheckedUpdate> {
         tags: update
             .tags
             .as_deref()
-            .map(tags::normalise_all)
+            .map(tags::pairs)
             .transpose()?,
         metadata_json: update.metadata.as_ref().map(metadata).transpose()?,
         text: update.text,

@@ -254,13 +254,11 @@ pub enum Error {
         path: PathBuf,
     },
     /// The disk is full.
-    #[error(
-        "no space for {needed_bytes} bytes while {during}; make room and repeat the call, without reopening"
-    )]
+    #[error("no space left to {during} {}; make room and repeat the call, without reopening", path.display())]
     NoSpace {
-        /// Bytes that were asked for.
-        needed_bytes: u64,
-        /// What was being done.
+        /// The file.
+        path: PathBuf,
+        /// What was being done, as a verb.
         during: String,
     },
     /// Stored bytes are damaged.

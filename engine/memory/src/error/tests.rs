@@ -76,7 +76,7 @@ fn one_of_each() -> Vec<Error> {
             path: path(),
         },
         Error::NoSpace {
-            needed_bytes: 9,
+            path: "wal/1".into(),
             during: text(),
         },
         Error::Corrupt {

@@ -11,10 +11,12 @@ use std::time::Duration;
 pub struct CheckpointReport {
     /// Everything up to this log sequence number is in the slabs.
     pub checkpoint_lsn: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
-    /// Log segments recycled.
-    pub segments_recycled: u64,
+    /// Mutable pages written.
+    pub pages: u64,
+    /// Log segments removed.
+    pub segments_removed: u64,
+    /// Purged rows whose bytes were destroyed.
+    pub rows_destroyed: u64,
     /// Time it took, by the store's monotonic clock.
     pub elapsed: Duration,
 }
@@ -23,17 +25,17 @@ pub struct CheckpointReport {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct VerifyReport {
-    /// Memories whose header, row and payload were read and checked.
+    /// Live memories.
     pub memories: u64,
-    /// Vector rows checked.
+    /// Rows checked, with their vectors and payloads; forgotten ones included.
     pub rows: u64,
-    /// Payload records checked.
-    pub payloads: u64,
-    /// Log frames checked.
-    pub frames: u64,
-    /// Bytes read.
-    pub bytes: u64,
-    /// Each problem, with its file and offset. Empty means that all is well.
+    /// Pages of mutable state checked.
+    pub pages: u64,
+    /// Index files checked.
+    pub index_files: u64,
+    /// Log records checked.
+    pub log_records: u64,
+    /// What is damaged, a line each; empty where all is well.
     pub problems: Vec<String>,
 }
 
