@@ -10,9 +10,7 @@ use mnemolith::{Metadata, Profile, Source, Tier, Timestamp};
 /// A memory for agents: remember, recall, reinforce, forget.
 #[derive(Debug, Parser)]
 #[command(name = "mnemolith", version = version(), max_term_width = 100, arg_required_else_help = true)]
-#[command(
-    after_help = "Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 the store is damaged.\nA first look: mnemolith tour"
-)]
+#[command(after_help = "Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 the store is damaged.\nA first look: mnemolith tour")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
@@ -110,12 +108,7 @@ pub(crate) struct RememberArgs {
     #[arg(long)]
     pub(crate) id: Option<String>,
     /// Tag; may be repeated or separated by commas
-    #[arg(
-        long = "tag",
-        visible_alias = "tags",
-        value_name = "TAG",
-        value_delimiter = ','
-    )]
+    #[arg(long = "tag", visible_alias = "tags", value_name = "TAG", value_delimiter = ',')]
     pub(crate) tags: Vec<String>,
     /// working, episodic, semantic or procedural
     #[arg(long, default_value_t = Tier::Episodic)]
@@ -166,12 +159,7 @@ pub(crate) struct RecallArgs {
     #[arg(short, long, default_value_t = 10)]
     pub(crate) k: usize,
     /// Only memories with this tag; of several, all of them
-    #[arg(
-        long = "tag",
-        visible_alias = "tags",
-        value_name = "TAG",
-        value_delimiter = ','
-    )]
+    #[arg(long = "tag", visible_alias = "tags", value_name = "TAG", value_delimiter = ',')]
     pub(crate) tags_all: Vec<String>,
     /// Only memories with one of these tags
     #[arg(long = "any-tag", value_name = "TAG", value_delimiter = ',')]
@@ -218,9 +206,7 @@ fn embedder(text: &str) -> Result<EmbedderArg, String> {
     match text {
         "hash" => Ok(EmbedderArg::Hash),
         "none" => Ok(EmbedderArg::None),
-        url if url.contains("://") => Err(
-            "embedding endpoints are not built yet; use hash, or none and give vectors".to_owned(),
-        ),
+        url if url.contains("://") => Err("embedding endpoints are not built yet; use hash, or none and give vectors".to_owned()),
         _ => Err("use hash or none".to_owned()),
     }
 }
@@ -231,11 +217,7 @@ fn metadata(text: &str) -> Result<Metadata, String> {
 
 /// Where stores live on this platform where nothing is said, from the environment `variable` reads.
 pub(crate) fn default_dir(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        variable(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = if cfg!(target_os = "macos") {
         absolute("HOME")?.join("Library/Application Support")
     } else if cfg!(windows) {
@@ -263,46 +245,18 @@ mod tests {
 
     #[test]
     fn what_starts_with_a_minus_is_read_as_a_number_where_numbers_may_be_negative() {
-        let cli =
-            Cli::try_parse_from(["mnemolith", "reinforce", "m1", "-0.5", "--with", "m2", "m3"])
-                .unwrap();
-        let Command::Reinforce { outcome, with, .. } = cli.command else {
-            panic!("{cli:?}")
-        };
-        assert_eq!(
-            (outcome, with),
-            (-0.5, vec!["m2".to_owned(), "m3".to_owned()])
-        );
-        let cli = Cli::try_parse_from([
-            "mnemolith",
-            "remember",
-            "-",
-            "--valence",
-            "-3",
-            "--at",
-            "-1000",
-            "--tag",
-            "a,b",
-            "--tag",
-            "c",
-        ]);
-        let Command::Remember(args) = cli.unwrap().command else {
-            panic!("not remember")
-        };
-        assert_eq!(
-            (args.valence, args.at),
-            (Some(-3), Some(Timestamp::from_millis(-1000)))
-        );
+        let cli = Cli::try_parse_from(["mnemolith", "reinforce", "m1", "-0.5", "--with", "m2", "m3"]).unwrap();
+        let Command::Reinforce { outcome, with, .. } = cli.command else { panic!("{cli:?}") };
+        assert_eq!((outcome, with), (-0.5, vec!["m2".to_owned(), "m3".to_owned()]));
+        let cli = Cli::try_parse_from(["mnemolith", "remember", "-", "--valence", "-3", "--at", "-1000", "--tag", "a,b", "--tag", "c"]);
+        let Command::Remember(args) = cli.unwrap().command else { panic!("not remember") };
+        assert_eq!((args.valence, args.at), (Some(-3), Some(Timestamp::from_millis(-1000))));
         assert_eq!(args.tags, ["a", "b", "c"]);
     }
 
     #[test]
     fn an_endpoint_is_refused_as_not_built_and_a_typo_as_unknown() {
-        let refusal = |text| {
-            Cli::try_parse_from(["mnemolith", "exec", "--embedder", text])
-                .unwrap_err()
-                .to_string()
-        };
+        let refusal = |text| Cli::try_parse_from(["mnemolith", "exec", "--embedder", text]).unwrap_err().to_string();
         assert!(refusal("http://localhost:11434").contains("not built yet"));
         assert!(refusal("hush").contains("use hash or none"));
     }
@@ -310,22 +264,10 @@ mod tests {
     #[cfg(all(unix, not(target_os = "macos")))]
     #[test]
     fn the_data_directory_follows_xdg_and_ignores_a_relative_one() {
-        let dir = |pairs: &[(&str, &str)]| {
-            default_dir(|name| {
-                pairs
-                    .iter()
-                    .find(|(key, _)| *key == name)
-                    .map(|(_, value)| OsString::from(value))
-            })
-        };
-        assert_eq!(
-            dir(&[("XDG_DATA_HOME", "/data"), ("HOME", "/home/x")]),
-            Some(PathBuf::from("/data/mnemolith"))
-        );
-        assert_eq!(
-            dir(&[("XDG_DATA_HOME", "data"), ("HOME", "/home/x")]),
-            Some(PathBuf::from("/home/x/.local/share/mnemolith"))
-        );
+        let dir =
+            |pairs: &[(&str, &str)]| default_dir(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value)));
+        assert_eq!(dir(&[("XDG_DATA_HOME", "/data"), ("HOME", "/home/x")]), Some(PathBuf::from("/data/mnemolith")));
+        assert_eq!(dir(&[("XDG_DATA_HOME", "data"), ("HOME", "/home/x")]), Some(PathBuf::from("/home/x/.local/share/mnemolith")));
         assert_eq!(dir(&[]), None);
     }
 }

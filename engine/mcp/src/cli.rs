@@ -7,13 +7,10 @@ use std::sync::Arc;
 
 use clap::Parser;
 use mnemolith::{
-    Builder, Durability, Error, ErrorKind, HashingEmbedder, Limits, Memory, RecallQuery, Reinforce,
-    RememberError, RememberRequest,
+    Builder, Durability, Error, ErrorKind, HashingEmbedder, Limits, Memory, RecallQuery, Reinforce, RememberError, RememberRequest,
 };
 
-use crate::args::{
-    Cli, Command, DurabilityArg, EmbedderArg, RecallArgs, RememberArgs, StoreArgs, default_dir,
-};
+use crate::args::{Cli, Command, DurabilityArg, EmbedderArg, RecallArgs, RememberArgs, StoreArgs, default_dir};
 use crate::exec::{Reply, Session, SettableClock};
 use crate::render::{self, Screen};
 use crate::tour;
@@ -54,10 +51,7 @@ impl Trouble {
             Self::Failed(message) => (FAILED, Some(message.clone())),
             // Whoever read the output has seen enough: `mnemolith recall ... | head -1` did what was asked.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => (0, None),
-            Self::Output(error) => (
-                FAILED,
-                Some(format!("the output could not be written: {error}")),
-            ),
+            Self::Output(error) => (FAILED, Some(format!("the output could not be written: {error}"))),
         }
     }
 }
@@ -106,51 +100,26 @@ fn run(cli: &Cli) -> Result<ExitCode, Trouble> {
         }
         Command::Remember(args) => {
             let text = text(&args.text)?;
-            let result = with_store(store, |memory| {
-                Ok(memory.remember(remember_request(args, text))?)
-            })?;
-            answer(
-                store,
-                || screen.remembered(&result, args.trace),
-                Reply::Remembered(Box::new(result.clone())),
-            )?;
+            let result = with_store(store, |memory| Ok(memory.remember(remember_request(args, text))?))?;
+            answer(store, || screen.remembered(&result, args.trace), Reply::Remembered(Box::new(result.clone())))?;
         }
         Command::Recall(args) => {
             let text = text(&args.text)?;
-            let recall =
-                with_existing_store(store, |memory| Ok(memory.recall(recall_query(args, text))?))?;
-            answer(
-                store,
-                || screen.recall(&recall, args.explain),
-                Reply::Recalled(recall.clone()),
-            )?;
+            let recall = with_existing_store(store, |memory| Ok(memory.recall(recall_query(args, text))?))?;
+            answer(store, || screen.recall(&recall, args.explain), Reply::Recalled(recall.clone()))?;
         }
         Command::Get { id } => {
             let found = with_existing_store(store, |memory| Ok(memory.get(id)?))?;
             let found = found.ok_or_else(|| Error::NotFound { id: id.clone() })?;
-            answer(
-                store,
-                || screen.memory(&found),
-                Reply::Memory(Box::new(found.clone())),
-            )?;
+            answer(store, || screen.memory(&found), Reply::Memory(Box::new(found.clone())))?;
         }
         Command::Reinforce { id, outcome, with } => {
             let request = Reinforce::new(id, *outcome).with(with);
             let after = with_existing_store(store, |memory| Ok(memory.reinforce(request)?))?;
-            answer(
-                store,
-                || screen.reinforced(&after),
-                Reply::Reinforced(after),
-            )?;
+            answer(store, || screen.reinforced(&after), Reply::Reinforced(after))?;
         }
         Command::Forget { id, purge } => {
-            let remove = |memory: &Memory| {
-                Ok(if *purge {
-                    memory.purge(id)
-                } else {
-                    memory.forget(id)
-                }?)
-            };
+            let remove = |memory: &Memory| Ok(if *purge { memory.purge(id) } else { memory.forget(id) }?);
             if !with_existing_store(store, remove)? {
                 return Err(Error::NotFound { id: id.clone() }.into());
             }
@@ -159,19 +128,11 @@ fn run(cli: &Cli) -> Result<ExitCode, Trouble> {
         }
         Command::Stats => {
             let stats = with_existing_store(store, |memory| Ok(memory.stats()?))?;
-            answer(
-                store,
-                || screen.stats(&stats),
-                Reply::Stats(Box::new(stats.clone())),
-            )?;
+            answer(store, || screen.stats(&stats), Reply::Stats(Box::new(stats.clone())))?;
         }
         Command::Verify => {
             let report = with_existing_store(store, |memory| Ok(memory.verify()?))?;
-            answer(
-                store,
-                || screen.verified(&report),
-                Reply::Verified(report.clone()),
-            )?;
+            answer(store, || screen.verified(&report), Reply::Verified(report.clone()))?;
             if !report.is_clean() {
                 complain("the store is damaged; keep a copy of its directory before anything else");
                 return Ok(ExitCode::from(CORRUPT));
@@ -191,10 +152,7 @@ fn answer(store: &StoreArgs, text: impl FnOnce() -> String, reply: Reply) -> Res
 }
 
 /// Opens the store, does one thing and closes it; what failed first is what is told.
-fn with_store<T>(
-    store: &StoreArgs,
-    act: impl FnOnce(&Memory) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
+fn with_store<T>(store: &StoreArgs, act: impl FnOnce(&Memory) -> Result<T, Trouble>) -> Result<T, Trouble> {
     let memory = builder(store)?.open()?;
     let done = act(&memory);
     let closed = memory.close();
@@ -205,10 +163,7 @@ fn with_store<T>(
 
 /// As [`with_store`], for what makes no sense where nothing was ever stored: a mistyped directory or namespace is not to become
 /// a store.
-fn with_existing_store<T>(
-    store: &StoreArgs,
-    act: impl FnOnce(&Memory) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
+fn with_existing_store<T>(store: &StoreArgs, act: impl FnOnce(&Memory) -> Result<T, Trouble>) -> Result<T, Trouble> {
     let dir = directory(store)?;
     if !dir.exists() {
         return Err(Trouble::Failed(format!(
@@ -217,10 +172,7 @@ fn with_existing_store<T>(
         )));
     }
     if !dir.join(&store.namespace).exists() {
-        return Err(Error::NoSuchNamespace {
-            namespace: store.namespace.clone(),
-        }
-        .into());
+        return Err(Error::NoSuchNamespace { namespace: store.namespace.clone() }.into());
     }
     with_store(store, act)
 }
@@ -231,10 +183,7 @@ pub(crate) fn builder(store: &StoreArgs) -> Result<Builder, Trouble> {
         DurabilityArg::Sync => Durability::Sync,
         DurabilityArg::Buffered => Durability::Buffered,
     };
-    let mut builder = Memory::builder()
-        .path(directory(store)?)
-        .namespace(&store.namespace)
-        .durability(durability);
+    let mut builder = Memory::builder().path(directory(store)?).namespace(&store.namespace).durability(durability);
     // What is not said is left to the store, which knows its dimension and its embedder.
     if let Some(dimension) = store.dim {
         builder = builder.dimension(dimension);
@@ -250,13 +199,8 @@ pub(crate) fn builder(store: &StoreArgs) -> Result<Builder, Trouble> {
 }
 
 fn directory(store: &StoreArgs) -> Result<PathBuf, Trouble> {
-    let dir = store
-        .dir
-        .clone()
-        .or_else(|| default_dir(|name| std::env::var_os(name)));
-    dir.ok_or_else(|| {
-        Trouble::Usage("no data directory is known, for HOME is not set; give --dir".to_owned())
-    })
+    let dir = store.dir.clone().or_else(|| default_dir(|name| std::env::var_os(name)));
+    dir.ok_or_else(|| Trouble::Usage("no data directory is known, for HOME is not set; give --dir".to_owned()))
 }
 
 fn exec(store: &StoreArgs, test_clock: bool) -> Result<ExitCode, Trouble> {
@@ -282,21 +226,13 @@ fn text(argument: &str) -> Result<String, Trouble> {
     let bound = u64::try_from(longest).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
     let read = io::stdin().lock().take(bound).read_to_end(&mut bytes);
-    read.map_err(|error| {
-        Trouble::Failed(format!("the standard input could not be read: {error}"))
-    })?;
+    read.map_err(|error| Trouble::Failed(format!("the standard input could not be read: {error}")))?;
     if bytes.len() > longest {
         let max = Limits::TEXT_BYTES;
-        return Err(Trouble::Usage(format!(
-            "the text on the standard input has more than {max} bytes; split it into several memories"
-        )));
+        return Err(Trouble::Usage(format!("the text on the standard input has more than {max} bytes; split it into several memories")));
     }
     let text = String::from_utf8(bytes);
-    let mut text = text.map_err(|error| {
-        Trouble::Usage(format!(
-            "the text on the standard input is not UTF-8: {error}"
-        ))
-    })?;
+    let mut text = text.map_err(|error| Trouble::Usage(format!("the text on the standard input is not UTF-8: {error}")))?;
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {
@@ -307,10 +243,7 @@ fn text(argument: &str) -> Result<String, Trouble> {
 }
 
 fn remember_request(args: &RememberArgs, text: String) -> RememberRequest {
-    let mut request = RememberRequest::new(text)
-        .tags(&args.tags)
-        .tier(args.tier)
-        .allow_duplicate(args.allow_duplicate);
+    let mut request = RememberRequest::new(text).tags(&args.tags).tier(args.tier).allow_duplicate(args.allow_duplicate);
     macro_rules! set {
         ($($field:ident),+) => {$(
             if let Some(value) = args.$field.clone() {
@@ -318,9 +251,7 @@ fn remember_request(args: &RememberArgs, text: String) -> RememberRequest {
             }
         )+};
     }
-    set!(
-        id, session, at, valence, arousal, reward, interest, challenge, urgency, metadata, source
-    );
+    set!(id, session, at, valence, arousal, reward, interest, challenge, urgency, metadata, source);
     request
 }
 

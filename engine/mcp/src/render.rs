@@ -9,9 +9,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::time::Duration;
 
-use comfy_table::{
-    Attribute, Cell, CellAlignment, ContentArrangement, Table, TableComponent, presets,
-};
+use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, TableComponent, presets};
 
 /// Characters of a text that a table shows.
 const SHOWN_CHARS: usize = 160;
@@ -42,39 +40,23 @@ impl Screen {
     pub(crate) fn detect() -> Self {
         let tables = std::io::stdout().is_terminal();
         let width = Table::new().width().filter(|_| tables).unwrap_or(NARROW);
-        Self {
-            tables,
-            colour: tables && colour_allowed(),
-            width,
-        }
+        Self { tables, colour: tables && colour_allowed(), width }
     }
 
     /// Tables wherever the output goes, narrow enough for every terminal.
     pub(crate) fn always_tables(self) -> Self {
-        Self {
-            tables: true,
-            width: self.width.min(NARROW),
-            ..self
-        }
+        Self { tables: true, width: self.width.min(NARROW), ..self }
     }
 
     /// A line that stands out.
     pub(crate) fn heading(self, text: &str) -> String {
-        if self.colour {
-            format!("\x1b[1m{text}\x1b[0m")
-        } else {
-            text.to_owned()
-        }
+        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
     }
 
     /// Rows under a header.
     pub(crate) fn table(self, columns: Columns<'_>, rows: Vec<Vec<String>>) -> String {
         if !self.tables {
-            let mut lines = columns
-                .iter()
-                .map(|(name, _)| *name)
-                .collect::<Vec<_>>()
-                .join("\t");
+            let mut lines = columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("\t");
             for row in rows {
                 let cells: Vec<_> = row.iter().map(|cell| one_line(cell)).collect();
                 let _ = write!(lines, "\n{}", cells.join("\t"));
@@ -82,14 +64,8 @@ impl Screen {
             return lines;
         }
         let mut table = Table::new();
-        table
-            .load_preset(presets::UTF8_HORIZONTAL_ONLY)
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(self.width);
-        for lines in [
-            TableComponent::HorizontalLines,
-            TableComponent::MiddleIntersections,
-        ] {
+        table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_width(self.width);
+        for lines in [TableComponent::HorizontalLines, TableComponent::MiddleIntersections] {
             table.remove_style(lines);
         }
         if self.colour {
@@ -97,16 +73,8 @@ impl Screen {
         } else {
             table.force_no_tty();
         }
-        table.set_header(
-            columns
-                .iter()
-                .map(|(name, _)| Cell::new(name).add_attribute(Attribute::Bold)),
-        );
-        table.add_rows(rows.iter().map(|row| {
-            row.iter()
-                .map(|cell| shortened(&one_line(cell)))
-                .collect::<Vec<_>>()
-        }));
+        table.set_header(columns.iter().map(|(name, _)| Cell::new(name).add_attribute(Attribute::Bold)));
+        table.add_rows(rows.iter().map(|row| row.iter().map(|cell| shortened(&one_line(cell))).collect::<Vec<_>>()));
         for (column, (_, kind)) in table.column_iter_mut().zip(columns) {
             if *kind == Number {
                 column.set_cell_alignment(CellAlignment::Right);
@@ -118,21 +86,14 @@ impl Screen {
     /// Names with their values, one a line.
     pub(crate) fn pairs(self, pairs: &[(&str, String)]) -> String {
         let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        let lines: Vec<_> = pairs
-            .iter()
-            .map(|(name, value)| format!("{name:width$}  {}", one_line(value)))
-            .collect();
+        let lines: Vec<_> = pairs.iter().map(|(name, value)| format!("{name:width$}  {}", one_line(value))).collect();
         lines.join("\n")
     }
 }
 
 /// The word that opens an error message, red where the standard error shows colour.
 pub(crate) fn error_word() -> &'static str {
-    if std::io::stderr().is_terminal() && colour_allowed() {
-        "\x1b[1;31merror:\x1b[0m"
-    } else {
-        "error:"
-    }
+    if std::io::stderr().is_terminal() && colour_allowed() { "\x1b[1;31merror:\x1b[0m" } else { "error:" }
 }
 
 /// Writes a text and a newline to the standard output.
@@ -164,11 +125,7 @@ pub(crate) fn time(elapsed: Duration) -> String {
 /// A text without anything that a terminal would obey, its line breaks kept.
 fn clean(text: &str) -> String {
     let harmless = |c: char| {
-        if (c.is_control() && c != '\n' && c != '\t') || is_direction(c) {
-            '\u{fffd}'
-        } else {
-            c
-        }
+        if (c.is_control() && c != '\n' && c != '\t') || is_direction(c) { '\u{fffd}' } else { c }
     };
     text.chars().map(harmless).collect()
 }
@@ -194,55 +151,29 @@ mod tests {
     use super::Kind::Text;
     use super::*;
 
-    const PLAIN: Screen = Screen {
-        tables: false,
-        colour: false,
-        width: NARROW,
-    };
-    const TABLES: Screen = Screen {
-        tables: true,
-        colour: false,
-        width: NARROW,
-    };
+    const PLAIN: Screen = Screen { tables: false, colour: false, width: NARROW };
+    const TABLES: Screen = Screen { tables: true, colour: false, width: NARROW };
 
     #[test]
     fn a_plain_table_is_one_tab_separated_line_a_row_whatever_the_cells_hold() {
-        let rows = vec![vec![
-            "1".to_owned(),
-            "two\nlines\tand \x1b[31ma tab".to_owned(),
-        ]];
-        assert_eq!(
-            PLAIN.table(&[("n", Number), ("text", Text)], rows),
-            "n\ttext\n1\ttwo lines and \u{fffd}[31ma tab"
-        );
+        let rows = vec![vec!["1".to_owned(), "two\nlines\tand \x1b[31ma tab".to_owned()]];
+        assert_eq!(PLAIN.table(&[("n", Number), ("text", Text)], rows), "n\ttext\n1\ttwo lines and \u{fffd}[31ma tab");
     }
 
     #[test]
     fn a_table_fits_80_columns_and_carries_no_escape_without_colour() {
         let row = |n: usize| vec![n.to_string(), "word ".repeat(40 * n), "tag ".repeat(n)];
-        let table = TABLES.table(
-            &[("n", Number), ("text", Text), ("tags", Text)],
-            (1..4).map(row).collect(),
-        );
-        assert!(
-            table.lines().all(|line| line.chars().count() <= 80),
-            "{table}"
-        );
+        let table = TABLES.table(&[("n", Number), ("text", Text), ("tags", Text)], (1..4).map(row).collect());
+        assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
         assert!(!table.contains('\x1b'), "{table}");
-        let coloured = Screen {
-            colour: true,
-            ..TABLES
-        };
+        let coloured = Screen { colour: true, ..TABLES };
         assert!(coloured.table(&[("n", Number)], vec![]).contains('\x1b'));
         assert!(coloured.heading("x").contains('\x1b'));
     }
 
     #[test]
     fn what_a_terminal_would_obey_is_shown_and_not_obeyed() {
-        assert_eq!(
-            clean("a\x1b]0;title\x07b\r\nc\u{202e}d\u{9b}1m"),
-            "a\u{fffd}]0;title\u{fffd}b\u{fffd}\nc\u{fffd}d\u{fffd}1m"
-        );
+        assert_eq!(clean("a\x1b]0;title\x07b\r\nc\u{202e}d\u{9b}1m"), "a\u{fffd}]0;title\u{fffd}b\u{fffd}\nc\u{fffd}d\u{fffd}1m");
     }
 
     #[test]

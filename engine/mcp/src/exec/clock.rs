@@ -16,10 +16,7 @@ impl SettableClock {
     /// A clock that says the system's time of day of this moment.
     pub(crate) fn new() -> Self {
         let stopwatch = SystemClock::new();
-        Self {
-            day: ManualClock::new(stopwatch.now()),
-            stopwatch,
-        }
+        Self { day: ManualClock::new(stopwatch.now()), stopwatch }
     }
 
     pub(crate) fn set(&self, now: Timestamp) {

@@ -14,31 +14,18 @@ pub(crate) struct Failure {
 impl Failure {
     /// A request that is not acceptable as it stands.
     pub(crate) fn invalid(code: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            kind: ErrorKind::InvalidInput,
-            code,
-            message: message.into(),
-            trace: Vec::new(),
-        }
+        Self { kind: ErrorKind::InvalidInput, code, message: message.into(), trace: Vec::new() }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self {
-            kind: error.kind(),
-            code: error.code(),
-            message: error.to_string(),
-            trace: Vec::new(),
-        }
+        Self { kind: error.kind(), code: error.code(), message: error.to_string(), trace: Vec::new() }
     }
 }
 
 impl From<RememberError> for Failure {
     fn from(error: RememberError) -> Self {
-        Self {
-            trace: error.trace().to_vec(),
-            ..Self::from(error.into_error())
-        }
+        Self { trace: error.trace().to_vec(), ..Self::from(error.into_error()) }
     }
 }

@@ -57,11 +57,7 @@ pub(crate) struct Fields {
 
 impl Fields {
     pub(crate) fn new(fields: Map<String, Value>) -> Self {
-        Self {
-            left: fields,
-            prefix: String::new(),
-            asked: Vec::new(),
-        }
+        Self { left: fields, prefix: String::new(), asked: Vec::new() }
     }
 
     /// A field that may be absent.
@@ -69,27 +65,17 @@ impl Fields {
         let Some(value) = self.take(name) else {
             return Ok(None);
         };
-        T::from_json(value)
-            .map(Some)
-            .map_err(|mismatch| mismatch.of(&self.prefix, name))
+        T::from_json(value).map(Some).map_err(|mismatch| mismatch.of(&self.prefix, name))
     }
 
     /// A field the operation cannot do without.
     pub(crate) fn required<T: Field>(&mut self, name: &'static str) -> Result<T, Failure> {
         let value = self.optional(name)?;
-        value.ok_or_else(|| {
-            Failure::invalid(
-                "MissingField",
-                format!("field `{}{name}` is required: {}", self.prefix, T::EXPECTED),
-            )
-        })
+        value.ok_or_else(|| Failure::invalid("MissingField", format!("field `{}{name}` is required: {}", self.prefix, T::EXPECTED)))
     }
 
     /// A field that may be absent and then is the default of its type.
-    pub(crate) fn or_default<T: Field + Default>(
-        &mut self,
-        name: &'static str,
-    ) -> Result<T, Failure> {
+    pub(crate) fn or_default<T: Field + Default>(&mut self, name: &'static str) -> Result<T, Failure> {
         Ok(self.optional(name)?.unwrap_or_default())
     }
 
@@ -97,11 +83,7 @@ impl Fields {
     pub(crate) fn nested(&mut self, name: &'static str) -> Result<Option<Fields>, Failure> {
         let left = self.optional::<Map<String, Value>>(name)?;
         let prefix = format!("{}{name}.", self.prefix);
-        Ok(left.map(|left| Fields {
-            left,
-            prefix,
-            asked: Vec::new(),
-        }))
+        Ok(left.map(|left| Fields { left, prefix, asked: Vec::new() }))
     }
 
     /// A field of a capability this build does not have: refused where it asks for something, never ignored.
@@ -121,15 +103,8 @@ impl Fields {
         let Some(unknown) = self.left.keys().next() else {
             return Ok(());
         };
-        let takes = if self.asked.is_empty() {
-            "no fields".to_owned()
-        } else {
-            self.asked.join(", ")
-        };
-        let message = format!(
-            "unknown field `{}{unknown}`: {owner} takes {takes}",
-            self.prefix
-        );
+        let takes = if self.asked.is_empty() { "no fields".to_owned() } else { self.asked.join(", ") };
+        let message = format!("unknown field `{}{unknown}`: {owner} takes {takes}", self.prefix);
         Err(Failure::invalid("UnknownField", message))
     }
 
@@ -162,11 +137,7 @@ impl Mismatch {
 
     /// A value of the right type that the field does not take.
     fn of_value(code: &'static str, message: String) -> Self {
-        Self {
-            code,
-            place: String::new(),
-            message,
-        }
+        Self { code, place: String::new(), message }
     }
 
     fn within(mut self, step: &str) -> Self {
@@ -175,11 +146,7 @@ impl Mismatch {
     }
 
     fn of(self, prefix: &str, name: &str) -> Failure {
-        let Self {
-            code,
-            place,
-            message,
-        } = self;
+        let Self { code, place, message } = self;
         Failure::invalid(code, format!("field `{prefix}{name}{place}`: {message}"))
     }
 }
@@ -213,9 +180,7 @@ impl Field for bool {
     const EXPECTED: &'static str = "true or false";
 
     fn from_json(value: Value) -> Result<Self, Mismatch> {
-        value
-            .as_bool()
-            .ok_or_else(|| Mismatch::of_type(Self::EXPECTED, &value))
+        value.as_bool().ok_or_else(|| Mismatch::of_type(Self::EXPECTED, &value))
     }
 }
 
@@ -223,9 +188,7 @@ impl Field for f64 {
     const EXPECTED: &'static str = "a number";
 
     fn from_json(value: Value) -> Result<Self, Mismatch> {
-        value
-            .as_f64()
-            .ok_or_else(|| Mismatch::of_type(Self::EXPECTED, &value))
+        value.as_f64().ok_or_else(|| Mismatch::of_type(Self::EXPECTED, &value))
     }
 }
 
@@ -233,10 +196,7 @@ impl Field for f64 {
 impl Field for f32 {
     const EXPECTED: &'static str = "a number";
 
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "rounding to the stored width is what is meant"
-    )]
+    #[allow(clippy::cast_possible_truncation, reason = "rounding to the stored width is what is meant")]
     fn from_json(value: Value) -> Result<Self, Mismatch> {
         f64::from_json(value).map(|number| number as f32)
     }
@@ -270,9 +230,7 @@ impl Field for K {
 
     fn from_json(value: Value) -> Result<Self, Mismatch> {
         if value.as_i64().is_some_and(|k| k < 0) {
-            let message = format!(
-                "{value} is negative; 0 returns none, and a number beyond the memories there are returns all"
-            );
+            let message = format!("{value} is negative; 0 returns none, and a number beyond the memories there are returns all");
             return Err(Mismatch::of_value("NegativeK", message));
         }
         usize::from_json(value).map(K)
@@ -280,17 +238,12 @@ impl Field for K {
 }
 
 impl Field for Timestamp {
-    const EXPECTED: &'static str =
-        "a time: RFC 3339, a date, or milliseconds since 1970 as a whole number";
+    const EXPECTED: &'static str = "a time: RFC 3339, a date, or milliseconds since 1970 as a whole number";
 
     fn from_json(value: Value) -> Result<Self, Mismatch> {
         match &value {
-            Value::String(text) => Timestamp::parse(text)
-                .map_err(|error| Mismatch::of_value("InvalidTime", error.to_string())),
-            Value::Number(millis) => millis
-                .as_i64()
-                .map(Timestamp::from_millis)
-                .ok_or_else(|| Mismatch::of_type(Self::EXPECTED, &value)),
+            Value::String(text) => Timestamp::parse(text).map_err(|error| Mismatch::of_value("InvalidTime", error.to_string())),
+            Value::Number(millis) => millis.as_i64().map(Timestamp::from_millis).ok_or_else(|| Mismatch::of_type(Self::EXPECTED, &value)),
             _ => Err(Mismatch::of_type(Self::EXPECTED, &value)),
         }
     }
@@ -323,14 +276,9 @@ impl<T: Field> Field for Vec<T> {
 
     fn from_json(value: Value) -> Result<Self, Mismatch> {
         let Value::Array(items) = value else {
-            return Err(Mismatch::of_type(
-                &format!("an array, each item {}", T::EXPECTED),
-                &value,
-            ));
+            return Err(Mismatch::of_type(&format!("an array, each item {}", T::EXPECTED), &value));
         };
-        let item = |(index, item)| {
-            T::from_json(item).map_err(|mismatch| mismatch.within(&format!("[{index}]")))
-        };
+        let item = |(index, item)| T::from_json(item).map_err(|mismatch| mismatch.within(&format!("[{index}]")));
         items.into_iter().enumerate().map(item).collect()
     }
 }

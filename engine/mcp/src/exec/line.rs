@@ -27,11 +27,7 @@ pub(crate) struct Lines<R> {
 
 impl<R: BufRead> Lines<R> {
     pub(crate) fn new(input: R, limit: usize) -> Self {
-        Self {
-            input,
-            limit,
-            buffer: Vec::new(),
-        }
+        Self { input, limit, buffer: Vec::new() }
     }
 
     /// The next line; `None` at the end of the input. A last line needs no newline.
@@ -39,13 +35,8 @@ impl<R: BufRead> Lines<R> {
         self.buffer.clear();
         self.buffer.shrink_to(KEPT_CAPACITY_BYTES);
         // One byte more than the limit holds the newline of a line that fits exactly.
-        let bound = u64::try_from(self.limit)
-            .unwrap_or(u64::MAX)
-            .saturating_add(1);
-        self.input
-            .by_ref()
-            .take(bound)
-            .read_until(b'\n', &mut self.buffer)?;
+        let bound = u64::try_from(self.limit).unwrap_or(u64::MAX).saturating_add(1);
+        self.input.by_ref().take(bound).read_until(b'\n', &mut self.buffer)?;
         if self.buffer.last() == Some(&b'\n') {
             self.buffer.pop();
         } else if self.buffer.is_empty() {
@@ -80,34 +71,22 @@ mod tests {
 
     #[test]
     fn lines_come_back_without_their_newline_and_the_last_needs_none() {
-        assert_eq!(
-            read_all(b"one\n\ntwo", 8),
-            [line("one"), line(""), line("two")]
-        );
+        assert_eq!(read_all(b"one\n\ntwo", 8), [line("one"), line(""), line("two")]);
         assert_eq!(read_all(b"", 8), []);
         assert_eq!(read_all(b"\n", 8), [line("")]);
     }
 
     #[test]
     fn a_line_of_exactly_the_limit_fits_and_one_byte_more_is_skipped_whole() {
-        assert_eq!(
-            read_all(b"12345678\nnext\n", 8),
-            [line("12345678"), line("next")]
-        );
+        assert_eq!(read_all(b"12345678\nnext\n", 8), [line("12345678"), line("next")]);
         assert_eq!(read_all(b"123456789\nnext\n", 8), [None, line("next")]);
         assert_eq!(read_all(b"12345678", 8), [line("12345678")]);
-        assert_eq!(
-            read_all(b"0123456789012345678901234567890\nnext", 8),
-            [None, line("next")]
-        );
+        assert_eq!(read_all(b"0123456789012345678901234567890\nnext", 8), [None, line("next")]);
         assert_eq!(read_all(b"0123456789", 8), [None]);
     }
 
     #[test]
     fn bytes_that_are_not_utf8_come_back_as_they_are() {
-        assert_eq!(
-            read_all(b"\xff\xfe\nnext", 8),
-            [Some(vec![0xff, 0xfe]), line("next")]
-        );
+        assert_eq!(read_all(b"\xff\xfe\nnext", 8), [Some(vec![0xff, 0xfe]), line("next")]);
     }
 }

@@ -64,8 +64,7 @@ impl Session {
             Line::Bytes(bytes) if bytes.trim_ascii().is_empty() => return None,
             Line::Bytes(bytes) => bytes,
             Line::TooLong => {
-                let message =
-                    format!("the line has more than {MAX_LINE_BYTES} bytes and was skipped");
+                let message = format!("the line has more than {MAX_LINE_BYTES} bytes and was skipped");
                 return Some((None, Err(Failure::invalid("LineTooLong", message))));
             }
         };
@@ -80,10 +79,7 @@ impl Session {
 
     fn carry_out(&self, object: Object) -> Result<Reply, Failure> {
         if let Some(name) = object.repeated {
-            return Err(Failure::invalid(
-                "RepeatedField",
-                format!("field `{name}` is given twice; give it once"),
-            ));
+            return Err(Failure::invalid("RepeatedField", format!("field `{name}` is given twice; give it once")));
         }
         self.run(ops::decode(Fields::new(object.map))?)
     }
@@ -110,17 +106,10 @@ impl Session {
             Request::Stats => Reply::Stats(Box::new(memory.stats()?)),
             Request::SetClock(now) => {
                 let Some(clock) = &self.clock else {
-                    return Err(Failure::invalid(
-                        "NoTestClock",
-                        "set_clock works only in a session started with --test-clock",
-                    ));
+                    return Err(Failure::invalid("NoTestClock", "set_clock works only in a session started with --test-clock"));
                 };
                 if !now.in_memory_range() {
-                    return Err(Error::TimeOutOfRange {
-                        field: "now",
-                        value: now,
-                    }
-                    .into());
+                    return Err(Error::TimeOutOfRange { field: "now", value: now }.into());
                 }
                 clock.set(now);
                 Reply::Clock(now)
@@ -133,21 +122,12 @@ impl Session {
 fn read(bytes: &[u8]) -> Result<Object, Failure> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
-        Failure::invalid(
-            "InvalidUtf8",
-            format!("the line is not UTF-8 from byte {at} on"),
-        )
+        Failure::invalid("InvalidUtf8", format!("the line is not UTF-8 from byte {at} on"))
     })?;
     serde_json::from_str(text).map_err(|error| {
         if error.is_data() {
-            return Failure::invalid(
-                "NotAnObject",
-                format!("a request is one JSON object: {error}"),
-            );
+            return Failure::invalid("NotAnObject", format!("a request is one JSON object: {error}"));
         }
-        Failure::invalid(
-            "MalformedJson",
-            format!("the line is not one JSON object: {error}"),
-        )
+        Failure::invalid("MalformedJson", format!("the line is not one JSON object: {error}"))
     })
 }

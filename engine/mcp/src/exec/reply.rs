@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use mnemolith::{
-    Breakdown, CheckpointReport, Enrichment, Hit, MemoryRecord, Page, Plan, Recall, Reinforced,
-    RelayTrace, RememberResult, Stats, Status, Timestamp, VerifyReport, WhyNot,
+    Breakdown, CheckpointReport, Enrichment, Hit, MemoryRecord, Page, Plan, Recall, Reinforced, RelayTrace, RememberResult, Stats, Status,
+    Timestamp, VerifyReport, WhyNot,
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
@@ -33,10 +33,7 @@ pub(crate) enum Reply {
 }
 
 /// The line that answers a request, without its newline.
-pub(crate) fn line(
-    seq: Option<&Value>,
-    result: &Result<Reply, Failure>,
-) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn line(seq: Option<&Value>, result: &Result<Reply, Failure>) -> serde_json::Result<Vec<u8>> {
     #[derive(serde::Serialize)]
     struct Line<'a> {
         ok: bool,
@@ -48,12 +45,7 @@ pub(crate) fn line(
         error: Option<View<'a, Failure>>,
     }
     let (reply, error) = (result.as_ref().ok(), result.as_ref().err().map(View));
-    serde_json::to_vec(&Line {
-        ok: reply.is_some(),
-        seq,
-        reply,
-        error,
-    })
+    serde_json::to_vec(&Line { ok: reply.is_some(), seq, reply, error })
 }
 
 /// Something of the engine as the protocol shows it.
@@ -295,24 +287,15 @@ mod tests {
 
     #[test]
     fn an_error_carries_kind_code_and_message_and_no_reply() {
-        let (line, _) = parsed(
-            Some(&json!(7)),
-            &Err(Failure::invalid("UnknownOp", "unknown op \"x\"")),
-        );
-        assert_eq!(
-            line,
-            r#"{"ok":false,"seq":7,"error":{"kind":"InvalidInput","code":"UnknownOp","message":"unknown op \"x\""}}"#
-        );
+        let (line, _) = parsed(Some(&json!(7)), &Err(Failure::invalid("UnknownOp", "unknown op \"x\"")));
+        assert_eq!(line, r#"{"ok":false,"seq":7,"error":{"kind":"InvalidInput","code":"UnknownOp","message":"unknown op \"x\""}}"#);
     }
 
     #[test]
     fn figures_and_times_print_in_their_shortest_form() {
         let report = CheckpointReport::default();
         let (line, _) = parsed(None, &Ok(Reply::Checkpointed(report)));
-        assert_eq!(
-            line,
-            r#"{"ok":true,"checkpoint_lsn":0,"written_bytes":0,"segments_recycled":0,"micros":0}"#
-        );
+        assert_eq!(line, r#"{"ok":true,"checkpoint_lsn":0,"written_bytes":0,"segments_recycled":0,"micros":0}"#);
         let (line, _) = parsed(None, &Ok(Reply::Clock(Timestamp::from_millis(0))));
         assert_eq!(line, r#"{"ok":true,"now":"1970-01-01T00:00:00Z"}"#);
     }

@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use mnemolith::{
-    Hit, MemoryRecord, Plan, Recall, Reinforced, RelayTrace, RememberResult, Stats, VerifyReport,
-};
+use mnemolith::{Hit, MemoryRecord, Plan, Recall, Reinforced, RelayTrace, RememberResult, Stats, VerifyReport};
 
 use super::Kind::{Number, Text};
 use super::{Screen, clean, one_line, time};
@@ -24,34 +22,14 @@ impl Screen {
             (word, Some(of)) => format!("{word} of {}: nothing was stored", one_line(of)),
         };
         if with_trace {
-            let _ = write!(
-                text,
-                "\n{}\nenrichment: {}",
-                self.trace(&result.trace),
-                one_line(&enrichment(&result.enrichment))
-            );
+            let _ = write!(text, "\n{}\nenrichment: {}", self.trace(&result.trace), one_line(&enrichment(&result.enrichment)));
         }
         text
     }
 
     pub(crate) fn trace(self, trace: &[RelayTrace]) -> String {
-        let row = |relay: &RelayTrace| {
-            vec![
-                relay.relay.to_string(),
-                relay.status.to_string(),
-                time(relay.elapsed),
-                relay.detail.clone(),
-            ]
-        };
-        self.table(
-            &[
-                ("relay", Text),
-                ("status", Text),
-                ("time", Number),
-                ("detail", Text),
-            ],
-            trace.iter().map(row).collect(),
-        )
+        let row = |relay: &RelayTrace| vec![relay.relay.to_string(), relay.status.to_string(), time(relay.elapsed), relay.detail.clone()];
+        self.table(&[("relay", Text), ("status", Text), ("time", Number), ("detail", Text)], trace.iter().map(row).collect())
     }
 
     pub(crate) fn recall(self, recall: &Recall, explain: bool) -> String {
@@ -61,61 +39,27 @@ impl Screen {
             (false, false) => self.hits(&recall.hits),
         };
         if explain {
-            let _ = write!(
-                text,
-                "\n{}\n{}",
-                self.heading("plan"),
-                self.plan(&recall.plan)
-            );
+            let _ = write!(text, "\n{}\n{}", self.heading("plan"), self.plan(&recall.plan));
         }
         text
     }
 
     /// What was found.
     pub(crate) fn hits(self, hits: &[Hit]) -> String {
-        let row = |hit: &Hit| {
-            vec![
-                format!("{:.4}", hit.score),
-                hit.id.clone(),
-                day(hit),
-                hit.tags.join(" "),
-                content(hit),
-            ]
-        };
-        let columns = [
-            ("score", Number),
-            ("id", Text),
-            ("at", Text),
-            ("tags", Text),
-            ("text", Text),
-        ];
+        let row = |hit: &Hit| vec![format!("{:.4}", hit.score), hit.id.clone(), day(hit), hit.tags.join(" "), content(hit)];
+        let columns = [("score", Number), ("id", Text), ("at", Text), ("tags", Text), ("text", Text)];
         self.table(&columns, hits.iter().map(row).collect())
     }
 
     /// What was found, and how each score came about.
     pub(crate) fn breakdown(self, hits: &[Hit]) -> String {
         let row = |hit: &Hit| {
-            let factors = [
-                hit.score,
-                hit.breakdown.sim,
-                hit.breakdown.modulation,
-                hit.breakdown.tags,
-                hit.breakdown.mood,
-            ];
-            let mut row: Vec<_> = factors
-                .iter()
-                .map(|factor| format!("{factor:.4}"))
-                .collect();
+            let factors = [hit.score, hit.breakdown.sim, hit.breakdown.modulation, hit.breakdown.tags, hit.breakdown.mood];
+            let mut row: Vec<_> = factors.iter().map(|factor| format!("{factor:.4}")).collect();
             row.extend([hit.id.clone(), content(hit)]);
             row
         };
-        let columns = [
-            ("score", Number),
-            ("= sim", Number),
-            ("x mod", Number),
-            ("x tags", Number),
-            ("x mood", Number),
-        ];
+        let columns = [("score", Number), ("= sim", Number), ("x mod", Number), ("x tags", Number), ("x mood", Number)];
         let columns = [&columns[..], &[("id", Text), ("text", Text)]].concat();
         self.table(&columns, hits.iter().map(row).collect())
     }
@@ -130,11 +74,7 @@ impl Screen {
             ("time", time(plan.elapsed)),
             ("kernel", plan.kernel.to_owned()),
         ];
-        pairs.extend(
-            plan.reasons
-                .iter()
-                .map(|reason| ("because", reason.clone())),
-        );
+        pairs.extend(plan.reasons.iter().map(|reason| ("because", reason.clone())));
         self.pairs(&pairs)
     }
 
@@ -150,64 +90,25 @@ impl Screen {
             ("tags", memory.tags.join(" ")),
             ("metadata", metadata),
             ("source", memory.source.to_string()),
-            (
-                "importance",
-                format!(
-                    "{:.4}{}",
-                    memory.importance,
-                    if memory.pinned { ", does not fade" } else { "" }
-                ),
-            ),
+            ("importance", format!("{:.4}{}", memory.importance, if memory.pinned { ", does not fade" } else { "" })),
             ("surprise", format!("{:+.4}", memory.surprise_z)),
-            (
-                "valence",
-                format!("{}, encoded as {}", memory.current_valence, memory.valence),
-            ),
+            ("valence", format!("{}, encoded as {}", memory.current_valence, memory.valence)),
             ("arousal", memory.arousal.to_string()),
             ("strength", format!("{:.4}", memory.strength)),
-            (
-                "reinforced",
-                format!(
-                    "{} times, last {}",
-                    memory.recall_count,
-                    or_dash(memory.last_recall.map(|at| at.to_string()))
-                ),
-            ),
+            ("reinforced", format!("{} times, last {}", memory.recall_count, or_dash(memory.last_recall.map(|at| at.to_string())))),
             ("last seen", memory.last_seen.to_string()),
-            (
-                "vector",
-                if memory.has_vector { "yes" } else { "no" }.to_owned(),
-            ),
-            (
-                "location",
-                format!(
-                    "partition {}, slot {}, lsn {}",
-                    memory.location.partition, memory.location.slot, memory.location.lsn
-                ),
-            ),
+            ("vector", if memory.has_vector { "yes" } else { "no" }.to_owned()),
+            ("location", format!("partition {}, slot {}, lsn {}", memory.location.partition, memory.location.slot, memory.location.lsn)),
         ]);
-        format!(
-            "{pairs}\n\n{}",
-            memory
-                .text
-                .as_deref()
-                .map_or_else(|| "(no text)".to_owned(), clean)
-        )
+        format!("{pairs}\n\n{}", memory.text.as_deref().map_or_else(|| "(no text)".to_owned(), clean))
     }
 
     pub(crate) fn reinforced(self, after: &Reinforced) -> String {
-        format!(
-            "strength {:.4}, valence {}, reinforced {} times",
-            after.strength, after.valence, after.recall_count
-        )
+        format!("strength {:.4}, valence {}, reinforced {} times", after.strength, after.valence, after.recall_count)
     }
 
     pub(crate) fn stats(self, stats: &Stats) -> String {
-        let tiers: Vec<_> = stats
-            .per_tier
-            .iter()
-            .map(|(tier, count)| format!("{tier} {count}"))
-            .collect();
+        let tiers: Vec<_> = stats.per_tier.iter().map(|(tier, count)| format!("{tier} {count}")).collect();
         self.pairs(&[
             ("namespace", stats.namespace.clone()),
             ("live", stats.live.to_string()),
@@ -220,13 +121,7 @@ impl Screen {
             ("slabs", stats.slabs.to_string()),
             ("disk bytes", stats.disk_bytes.to_string()),
             ("payload bytes", stats.payload_bytes.to_string()),
-            (
-                "last lsn",
-                format!(
-                    "{}, durable {}, in slabs {}",
-                    stats.lsn, stats.durable_lsn, stats.checkpoint_lsn
-                ),
-            ),
+            ("last lsn", format!("{}, durable {}, in slabs {}", stats.lsn, stats.durable_lsn, stats.checkpoint_lsn)),
             ("journal", stats.journal.clone()),
             ("kernel", stats.kernel.to_owned()),
             ("dimension", stats.dimension.to_string()),
@@ -242,24 +137,15 @@ impl Screen {
         if report.is_clean() {
             return format!("no problem found: {read}");
         }
-        let problems: Vec<_> = report
-            .problems
-            .iter()
-            .map(|problem| one_line(problem))
-            .collect();
-        format!(
-            "{} problems found: {read}\n{}",
-            report.problems.len(),
-            problems.join("\n")
-        )
+        let problems: Vec<_> = report.problems.iter().map(|problem| one_line(problem)).collect();
+        format!("{} problems found: {read}\n{}", report.problems.len(), problems.join("\n"))
     }
 }
 
 /// The date of a hit: the time of day is in `get`.
 fn day(hit: &Hit) -> String {
     let at = hit.at.to_string();
-    at.split_once('T')
-        .map_or(at.clone(), |(day, _)| day.to_owned())
+    at.split_once('T').map_or(at.clone(), |(day, _)| day.to_owned())
 }
 
 fn content(hit: &Hit) -> String {

@@ -17,13 +17,7 @@ const fn says(
     text: &'static str,
     tags: &'static [&'static str],
 ) -> Utterance {
-    Utterance {
-        session,
-        at,
-        speaker,
-        text,
-        tags,
-    }
+    Utterance { session, at, speaker, text, tags }
 }
 
 /// In the order in which it was said.
@@ -77,17 +71,7 @@ mod tests {
         sessions.dedup();
         assert_eq!(sessions, ["spring", "june", "october"]);
         assert!(CONVERSATION.is_sorted_by_key(|said| said.at));
-        assert_eq!(
-            CONVERSATION
-                .iter()
-                .filter(|said| said.tags.contains(&SECRET_TAG))
-                .count(),
-            1
-        );
-        assert!(
-            CONVERSATION
-                .iter()
-                .any(|said| said.tags.contains(&FILTER_TAG))
-        );
+        assert_eq!(CONVERSATION.iter().filter(|said| said.tags.contains(&SECRET_TAG)).count(), 1);
+        assert!(CONVERSATION.iter().any(|said| said.tags.contains(&FILTER_TAG)));
     }
 }

@@ -17,8 +17,7 @@ const ASKED_FOR: usize = 100_000;
 /// Has a second process of this program write to the store, kills it in the middle and returns the ids it acknowledged.
 pub(super) fn write_until_killed(args: &StoreArgs) -> Result<Vec<String>, Trouble> {
     let failed = |what: &str, error: std::io::Error| Trouble::Failed(format!("{what}: {error}"));
-    let program = std::env::current_exe()
-        .map_err(|error| failed("this program's own file is not known", error))?;
+    let program = std::env::current_exe().map_err(|error| failed("this program's own file is not known", error))?;
     let mut child = Command::new(program)
         .args(arguments(args))
         .stdin(Stdio::piped())
@@ -32,24 +31,16 @@ pub(super) fn write_until_killed(args: &StoreArgs) -> Result<Vec<String>, Troubl
     };
     // Killed or not, it is waited for: the store is free again only when the process is gone.
     let _ = child.kill();
-    let status = child
-        .wait()
-        .map_err(|error| failed("the second process cannot be waited for", error))?;
+    let status = child.wait().map_err(|error| failed("the second process cannot be waited for", error))?;
     let acknowledged = acknowledged?;
     if acknowledged.len() < KILL_AFTER || status.success() {
-        return Err(Trouble::Failed(format!(
-            "the second process ended by itself ({status}) and not by being killed"
-        )));
+        return Err(Trouble::Failed(format!("the second process ended by itself ({status}) and not by being killed")));
     }
     Ok(acknowledged)
 }
 
 /// Sends requests from one thread while replies are read here, so that neither pipe can fill up and block both sides.
-fn drive(
-    child: &mut Child,
-    mut requests: ChildStdin,
-    replies: ChildStdout,
-) -> Result<Vec<String>, Trouble> {
+fn drive(child: &mut Child, mut requests: ChildStdin, replies: ChildStdout) -> Result<Vec<String>, Trouble> {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for number in 0..ASKED_FOR {
@@ -76,16 +67,11 @@ fn drive(
                 (Some(Value::Bool(true)), Some(id)) => acknowledged.push(id.to_owned()),
                 _ => {
                     let _ = child.kill();
-                    return Err(Trouble::Failed(format!(
-                        "the second process answered {}",
-                        line.trim_end()
-                    )));
+                    return Err(Trouble::Failed(format!("the second process answered {}", line.trim_end())));
                 }
             }
             if acknowledged.len() == KILL_AFTER {
-                child.kill().map_err(|error| {
-                    Trouble::Failed(format!("the second process cannot be killed: {error}"))
-                })?;
+                child.kill().map_err(|error| Trouble::Failed(format!("the second process cannot be killed: {error}")))?;
             }
         }
     })
@@ -97,15 +83,7 @@ fn arguments(args: &StoreArgs) -> Vec<OsString> {
         DurabilityArg::Sync => "sync",
         DurabilityArg::Buffered => "buffered",
     };
-    let mut arguments: Vec<OsString> = [
-        "exec",
-        "--namespace",
-        &args.namespace,
-        "--durability",
-        durability,
-    ]
-    .map(Into::into)
-    .to_vec();
+    let mut arguments: Vec<OsString> = ["exec", "--namespace", &args.namespace, "--durability", durability].map(Into::into).to_vec();
     let mut option = |name: &str, value: OsString| arguments.extend([name.into(), value]);
     if let Some(dir) = &args.dir {
         option("--dir", dir.into());

@@ -40,11 +40,7 @@ impl Folder {
     }
 
     /// The same with something on its standard input.
-    pub(crate) fn run_with<S: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = S>,
-        input: &[u8],
-    ) -> Ran {
+    pub(crate) fn run_with<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>, input: &[u8]) -> Ran {
         let mut command = binary();
         command.arg("--dir").arg(self.store()).args(arguments);
         run(command, input)
@@ -53,23 +49,11 @@ impl Folder {
     /// A session with the store of this folder.
     pub(crate) fn exec(&self, options: &[&str]) -> Exec {
         let mut command = binary();
-        command
-            .arg("exec")
-            .arg("--dir")
-            .arg(self.store())
-            .args(options);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        command.arg("exec").arg("--dir").arg(self.store()).args(options);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let requests = child.stdin.take();
         let replies = BufReader::new(child.stdout.take().unwrap());
-        Exec {
-            child,
-            requests,
-            replies,
-        }
+        Exec { child, requests, replies }
     }
 }
 
@@ -91,28 +75,15 @@ impl Ran {
 
 /// Runs a command to its end.
 pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
     // A command that does not read its input leaves a broken pipe, which is no concern of the test.
     let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = child.wait_with_output().unwrap();
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
     writer.join().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ran {
-        code: status.code().unwrap_or(-1),
-        out: text(stdout),
-        err: text(stderr),
-    }
+    Ran { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) }
 }
 
 /// A session that is open.
@@ -174,12 +145,7 @@ impl Exec {
     /// Ends the input and returns the exit code and the replies that still came.
     pub(crate) fn finish(mut self) -> (i32, Vec<Value>) {
         drop(self.requests.take());
-        let rest = self
-            .replies
-            .by_ref()
-            .lines()
-            .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
-            .collect();
+        let rest = self.replies.by_ref().lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
         (self.child.wait().unwrap().code().unwrap_or(-1), rest)
     }
 
@@ -193,11 +159,6 @@ impl Exec {
 /// Kind, code and message of a reply that must be an error.
 pub(crate) fn refusal(reply: &Value) -> (String, String, String) {
     assert_eq!(reply["ok"], false, "{reply}");
-    let text = |name: &str| {
-        reply["error"][name]
-            .as_str()
-            .unwrap_or_else(|| panic!("no {name}: {reply}"))
-            .to_owned()
-    };
+    let text = |name: &str| reply["error"][name].as_str().unwrap_or_else(|| panic!("no {name}: {reply}")).to_owned();
     (text("kind"), text("code"), text("message"))
 }
