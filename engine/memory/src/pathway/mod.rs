@@ -17,7 +17,9 @@ use std::time::Duration;
 
 pub(crate) use run::{Outcome, Progress};
 
-use crate::error::{Error, FaultKind};
+use crate::error::Error;
+#[cfg(test)]
+use crate::error::FaultKind;
 use crate::types::Relay;
 
 /// What the failure of a relay does to the call.
