@@ -29,7 +29,7 @@ fn a_memory_goes_in_and_comes_out_again_in_every_form() {
     let ran = folder.run(["get", "cat"]);
     assert!(ran.code == 0 && ran.out.contains("The cat is called Miso"), "{ran:?}");
     assert_eq!(folder.run(["get", "cat", "--json"]).json()["memory"]["valence"], -5);
-    assert_eq!(folder.run(["reinforce", "cat", "-0.5", "--with", "key", "--json"]).json()["recall_count"], 1);
+    assert_eq!(folder.run(["reinforce", "cat", "-0.5", "--json"]).json()["recall_count"], 1);
     assert_eq!(folder.run(["stats", "--json"]).json()["live"], 2);
     assert_eq!(folder.run(["verify", "--json"]).json()["clean"], true);
     assert_eq!(folder.run(["forget", "cat"]).code, 0);

@@ -131,8 +131,8 @@ impl Screen {
 
     pub(crate) fn verified(self, report: &VerifyReport) -> String {
         let read = format!(
-            "{} memories, {} vector rows, {} payloads, {} log frames, {} bytes read",
-            report.memories, report.rows, report.payloads, report.frames, report.bytes
+            "{} live memories, {} rows, {} pages, {} index files and {} log records checked",
+            report.memories, report.rows, report.pages, report.index_files, report.log_records
         );
         if report.is_clean() {
             return format!("no problem found: {read}");
