@@ -2,19 +2,26 @@
 
 #![deny(unsafe_code)]
 
+mod admission;
 mod dictionary;
 mod error;
 pub mod format;
 mod index;
 mod payload;
 mod pool;
+mod query;
 mod rows;
 mod scan;
+mod score;
 mod store;
 mod view;
 mod wal;
 
+pub use admission::Filter;
 pub use error::{KernelError, Result};
+pub use query::Query;
+pub use scan::{Rank, ScanOutcome};
+pub use score::{Breakdown, Scored, Weights};
 pub use store::{CheckpointOutcome, Durability, NewRow, Problem, Sequencer, Store, StoreOptions, StoreStats, Stored, TIERS, Verification};
 pub use view::{Reader, Row};
 

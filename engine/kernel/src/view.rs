@@ -219,9 +219,9 @@ impl Reader {
 
     /// Where a memory whose old row is dead lies now, if it was written again under its id.
     fn rewritten(&self, old: &KeyRecord) -> Option<u64> {
-        self.candidates(old.id_hash).into_iter().find(|&slot| {
-            self.row(slot).is_ok_and(|row| row.key.id_hash == old.id_hash && row.key.lsn == old.lsn)
-        })
+        self.candidates(old.id_hash)
+            .into_iter()
+            .find(|&slot| self.row(slot).is_ok_and(|row| row.key.id_hash == old.id_hash && row.key.lsn == old.lsn))
     }
 
     /// Every live slot from `from` on, in order.

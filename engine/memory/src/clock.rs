@@ -43,9 +43,7 @@ impl SystemClock {
     #[must_use]
     #[allow(clippy::disallowed_methods)] // The home of the system's clock.
     pub fn new() -> Self {
-        Self {
-            started: std::time::Instant::now(),
-        }
+        Self { started: std::time::Instant::now() }
     }
 }
 
@@ -93,10 +91,7 @@ impl ManualClock {
     /// A clock that says `now`, and zero on its stopwatch.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
-        Self {
-            now_ms: Arc::new(AtomicI64::new(now.millis())),
-            elapsed_ns: Arc::new(AtomicU64::new(0)),
-        }
+        Self { now_ms: Arc::new(AtomicI64::new(now.millis())), elapsed_ns: Arc::new(AtomicU64::new(0)) }
     }
 
     /// Sets the time of day, back as well as forward. The stopwatch stays.
@@ -109,16 +104,8 @@ impl ManualClock {
         let millis = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
         // The closures always return Some, so the updates always succeed.
-        let _ = self
-            .now_ms
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {
-                Some(now.saturating_add(millis))
-            });
-        let _ = self
-            .elapsed_ns
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |elapsed| {
-                Some(elapsed.saturating_add(nanos))
-            });
+        let _ = self.now_ms.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| Some(now.saturating_add(millis)));
+        let _ = self.elapsed_ns.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |elapsed| Some(elapsed.saturating_add(nanos)));
     }
 }
 
@@ -147,9 +134,7 @@ pub struct SystemEntropy;
 
 impl Entropy for SystemEntropy {
     fn fill(&self, bytes: &mut [u8]) -> Result<()> {
-        getrandom::fill(bytes).map_err(|error| Error::NoEntropy {
-            message: error.to_string(),
-        })
+        getrandom::fill(bytes).map_err(|error| Error::NoEntropy { message: error.to_string() })
     }
 }
 
@@ -168,16 +153,11 @@ impl SeededEntropy {
     /// The sequence of `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self {
-            state: AtomicU64::new(seed),
-        }
+        Self { state: AtomicU64::new(seed) }
     }
 
     fn next(&self) -> u64 {
-        let mut z = self
-            .state
-            .fetch_add(Self::STEP, Ordering::SeqCst)
-            .wrapping_add(Self::STEP);
+        let mut z = self.state.fetch_add(Self::STEP, Ordering::SeqCst).wrapping_add(Self::STEP);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)

@@ -71,30 +71,21 @@ mod tests {
         assert_ne!(hash("a"), text_hash("other", Tier::Episodic, "a"));
         assert_ne!(hash("a"), text_hash("main", Tier::Semantic, "a"));
         // The namespace does not flow into the text.
-        assert_ne!(
-            text_hash("ab", Tier::Working, "c"),
-            text_hash("a", Tier::Working, "bc")
-        );
+        assert_ne!(text_hash("ab", Tier::Working, "c"), text_hash("a", Tier::Working, "bc"));
     }
 
     #[test]
     fn a_vector_is_not_the_text_of_its_bytes() {
         let vector = [f32::from_le_bytes(*b"abcd")];
         assert_ne!(hash("abcd"), vector_hash("main", Tier::Episodic, &vector));
-        assert_ne!(
-            vector_hash("main", Tier::Episodic, &[1.0, 0.0]),
-            vector_hash("main", Tier::Episodic, &[1.0])
-        );
+        assert_ne!(vector_hash("main", Tier::Episodic, &[1.0, 0.0]), vector_hash("main", Tier::Episodic, &[1.0]));
     }
 
     #[test]
     fn the_hash_never_changes() {
         // Golden: hashes are on disk.
         assert_eq!(hash("The deploy failed"), GOLDEN_TEXT);
-        assert_eq!(
-            vector_hash("main", Tier::Semantic, &[1.0, -2.5]),
-            GOLDEN_VECTOR
-        );
+        assert_eq!(vector_hash("main", Tier::Semantic, &[1.0, -2.5]), GOLDEN_VECTOR);
     }
     const GOLDEN_TEXT: u128 = 318_958_265_564_315_470_693_223_755_266_279_440_658;
     const GOLDEN_VECTOR: u128 = 169_473_932_135_589_537_585_513_819_833_751_699_131;

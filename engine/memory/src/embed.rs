@@ -81,19 +81,13 @@ impl HashingEmbedder {
         // The top bit is the sign and the others the place, so the two are independent.
         let place = (hash & (u64::MAX >> 1)) % self.dimension as u64;
         let signed = if hash >> 63 == 0 { weight } else { -weight };
-        if let Some(sum) = usize::try_from(place)
-            .ok()
-            .and_then(|place| sums.get_mut(place))
-        {
+        if let Some(sum) = usize::try_from(place).ok().and_then(|place| sums.get_mut(place)) {
             *sum += signed;
         }
     }
 
     fn add_word(&self, sums: &mut [f64], word: &str, occurrences: u32) {
-        let length = word
-            .chars()
-            .map(|c| if is_ideograph(c) { 3.0 } else { 1.0 })
-            .sum::<f64>();
+        let length = word.chars().map(|c| if is_ideograph(c) { 3.0 } else { 1.0 }).sum::<f64>();
         let rarity = length / (length + 2.0);
         let mut weight = (1.0 + libm::log(f64::from(occurrences))) * rarity * rarity;
         if !word.contains(char::is_alphanumeric) {
@@ -127,10 +121,7 @@ impl Embedder for HashingEmbedder {
         let folded = fold(text);
         // Ordered, so that the sums below always run in the same order.
         let mut words: BTreeMap<&str, u32> = BTreeMap::new();
-        for word in folded
-            .split_word_bounds()
-            .filter(|word| !word.trim().is_empty())
-        {
+        for word in folded.split_word_bounds().filter(|word| !word.trim().is_empty()) {
             let occurrences = words.entry(word).or_default();
             *occurrences = occurrences.saturating_add(1);
         }
@@ -155,14 +146,8 @@ fn is_ideograph(c: char) -> bool {
 
 /// The character 3-, 4- and 5-grams of a word between its end marks.
 fn grams(word: &str) -> Vec<String> {
-    let marked: Vec<char> = std::iter::once(WORD_START)
-        .chain(word.chars())
-        .chain(std::iter::once(WORD_END))
-        .collect();
-    GRAM_LENGTHS
-        .flat_map(|length| marked.windows(length))
-        .map(|gram| gram.iter().collect())
-        .collect()
+    let marked: Vec<char> = std::iter::once(WORD_START).chain(word.chars()).chain(std::iter::once(WORD_END)).collect();
+    GRAM_LENGTHS.flat_map(|length| marked.windows(length)).map(|gram| gram.iter().collect()).collect()
 }
 
 #[cfg(test)]
@@ -176,10 +161,7 @@ mod tests {
 
     fn cosine(one: &str, other: &str) -> f64 {
         let (one, other) = (embed(one), embed(other));
-        one.iter()
-            .zip(&other)
-            .map(|(a, b)| f64::from(*a) * f64::from(*b))
-            .sum()
+        one.iter().zip(&other).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
     }
 
     const MEMORIES: [&str; 8] = [
@@ -206,19 +188,10 @@ mod tests {
             ("会議 水曜日", 7),
         ] {
             let scores: Vec<f64> = MEMORIES.iter().map(|text| cosine(query, text)).collect();
-            let best = (0..scores.len())
-                .max_by(|a, b| scores[*a].total_cmp(&scores[*b]))
-                .unwrap();
+            let best = (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap();
             assert_eq!(best, wanted, "{query}: {scores:?}");
-            for (other, score) in scores
-                .iter()
-                .enumerate()
-                .filter(|(other, _)| *other != wanted)
-            {
-                assert!(
-                    scores[wanted] > 2.0 * score,
-                    "{query}: {other} of {scores:?}"
-                );
+            for (other, score) in scores.iter().enumerate().filter(|(other, _)| *other != wanted) {
+                assert!(scores[wanted] > 2.0 * score, "{query}: {other} of {scores:?}");
             }
         }
     }
@@ -229,13 +202,9 @@ mod tests {
             let cosine = cosine(MEMORIES[one], MEMORIES[other]);
             assert!(cosine.abs() < 0.2, "{one} and {other}: {cosine}");
         }
-        for (one, other) in [
-            ("deploy", "deployment"),
-            ("work", "worked"),
-            ("database", "databases"),
-            ("painter", "painting"),
-            ("собака", "собаки"),
-        ] {
+        for (one, other) in
+            [("deploy", "deployment"), ("work", "worked"), ("database", "databases"), ("painter", "painting"), ("собака", "собаки")]
+        {
             let cosine = cosine(one, other);
             assert!((0.05..0.5).contains(&cosine), "{one} and {other}: {cosine}");
         }
@@ -247,28 +216,14 @@ mod tests {
     fn no_text_that_is_not_blank_gives_zero() {
         for dimension in [1, 2, 3, 64] {
             let embedder = HashingEmbedder::new(dimension).unwrap();
-            for text in [
-                "🦀",
-                "👩‍👩‍👧",
-                "?!",
-                "...",
-                "\u{200b}",
-                "\0",
-                "a",
-                "e\u{301}",
-                "你",
-                "- -",
-            ] {
+            for text in ["🦀", "👩‍👩‍👧", "?!", "...", "\u{200b}", "\0", "a", "e\u{301}", "你", "- -"] {
                 let vector = embedder.embed(text).unwrap();
                 assert_eq!(vector.len(), dimension);
                 assert_eq!(vector::check(&vector, Some(dimension)), Ok(()), "{text:?}");
             }
         }
         assert_ne!(embed("🦀"), embed("🐙"));
-        assert_eq!(
-            HashingEmbedder::new(8).unwrap().embed(" \t"),
-            Err(Error::BlankText)
-        );
+        assert_eq!(HashingEmbedder::new(8).unwrap().embed(" \t"), Err(Error::BlankText));
     }
 
     #[test]
@@ -283,10 +238,7 @@ mod tests {
 
     #[test]
     fn the_dimension_has_bounds() {
-        assert!(matches!(
-            HashingEmbedder::new(0),
-            Err(Error::OutOfRange { .. })
-        ));
+        assert!(matches!(HashingEmbedder::new(0), Err(Error::OutOfRange { .. })));
         assert!(HashingEmbedder::new(65_535).is_ok());
         assert!(HashingEmbedder::new(65_536).is_err());
     }
@@ -295,12 +247,7 @@ mod tests {
     fn the_vectors_of_one_identity_never_change() {
         // Golden: vectors are on disk. A change here needs a new identity.
         let embedder = HashingEmbedder::new(4).unwrap();
-        let bits: Vec<u32> = embedder
-            .embed("Mnemolith remembers C++")
-            .unwrap()
-            .iter()
-            .map(|x| x.to_bits())
-            .collect();
+        let bits: Vec<u32> = embedder.embed("Mnemolith remembers C++").unwrap().iter().map(|x| x.to_bits()).collect();
         assert_eq!(bits, GOLDEN);
     }
     const GOLDEN: [u32; 4] = [1_063_474_076, 1_052_747_197, 1_049_140_415, 1_011_965_758];

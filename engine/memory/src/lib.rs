@@ -27,8 +27,7 @@ pub use error::{Error, ErrorKind, FaultKind, RememberError, Result};
 pub use facade::{Builder, Memory, PendingRemember, simd_kernel};
 pub use mnemolith_temporal::{TimeError, Timestamp};
 pub use types::{
-    Breakdown, CheckpointReport, Durability, Enrichment, Hit, Limits, ListQuery, Location,
-    MemoryRecord, Metadata, Page, Plan, Profile, Recall, RecallQuery, Reinforce, Reinforced, Relay,
-    RelayStatus, RelayTrace, RememberRequest, RememberResult, Soul, Source, StatedRelation, Stats,
-    Status, Tier, Update, VerifyReport, Weights, WhyNot,
+    Breakdown, CheckpointReport, Durability, Enrichment, Hit, Limits, ListQuery, Location, MemoryRecord, Metadata, Page, Plan, Profile,
+    Recall, RecallQuery, Reinforce, Reinforced, Relay, RelayStatus, RelayTrace, RememberRequest, RememberResult, Soul, Source,
+    StatedRelation, Stats, Status, Tier, Update, VerifyReport, Weights, WhyNot,
 };

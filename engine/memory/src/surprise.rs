@@ -63,11 +63,7 @@ impl Statistics {
 
     /// The population deviation; 0 without samples.
     pub(crate) fn deviation(self) -> f64 {
-        if self.count == 0 {
-            0.0
-        } else {
-            (self.m2 / self.count as f64).sqrt()
-        }
+        if self.count == 0 { 0.0 } else { (self.m2 / self.count as f64).sqrt() }
     }
 
     /// Count, mean and m2, little-endian, every bit kept.
@@ -169,44 +165,29 @@ pub(crate) struct Assessment {
 ///    anything;
 /// 8. the sample joins the statistics.
 pub(crate) fn assess(input: &SurpriseInput<'_>, before: Statistics) -> Assessment {
-    let neighbours = if input.has_vector {
-        input.neighbours
-    } else {
-        &[]
-    };
+    let neighbours = if input.has_vector { input.neighbours } else { &[] };
     let novelty = input.has_vector.then(|| novelty(neighbours));
 
     let judged = novelty.filter(|_| before.count >= SAMPLES_TO_JUDGE);
     let z = judged.map_or(0.0, |sample| z_score(sample, before));
     let from_novelty = judged.map_or(IMPORTANCE_UNJUDGED, |_| logistic(1.2, z - 1.0));
-    let unlearned = if input.hints.given() {
-        logistic(8.0, stimulus(input.hints, from_novelty / 10.0) - 0.2)
-    } else {
-        from_novelty
-    };
+    let unlearned = if input.hints.given() { logistic(8.0, stimulus(input.hints, from_novelty / 10.0) - 0.2) } else { from_novelty };
 
     let predicted = predicted_value(neighbours);
-    let reward = input
-        .reward
-        .or_else(|| input.valence.map(|v| f64::from(v) / VALENCE_SCALE));
+    let reward = input.reward.or_else(|| input.valence.map(|v| f64::from(v) / VALENCE_SCALE));
     let delta = reward.map_or(0.0, |reward| (reward - predicted).abs());
     let learned = clamp_importance(unlearned * (1.0 + delta / 2.0));
 
     let valence = match (input.valence, input.reward) {
         (Some(given), _) => given,
-        (None, Some(reward)) => {
-            to_valence(VALENCE_SCALE * (predicted + LEARNING_RATE * (reward - predicted)))
-        }
+        (None, Some(reward)) => to_valence(VALENCE_SCALE * (predicted + LEARNING_RATE * (reward - predicted))),
         (None, None) => 0,
     };
     let arousal = input.arousal.unwrap_or_else(|| arousal(valence, delta));
 
     let (mut importance, mut felt) = (learned, valence);
     if let Some(temper) = input.temper {
-        let boosted = temper
-            .boosts
-            .iter()
-            .fold(importance, |product, boost| product * boost);
+        let boosted = temper.boosts.iter().fold(importance, |product, boost| product * boost);
         importance = clamp_importance(boosted);
         felt = to_valence(f64::from(valence) * temper.valence_gain);
     }
@@ -230,11 +211,7 @@ pub(crate) fn assess(input: &SurpriseInput<'_>, before: Statistics) -> Assessmen
 /// 1 - the greatest cosine, in [0, 2]; 1 without neighbours. Cosines are held to [-1, 1], which
 /// rounding may have left.
 fn novelty(neighbours: &[(f64, i8)]) -> f64 {
-    neighbours
-        .iter()
-        .map(|(cosine, _)| cosine.clamp(-1.0, 1.0))
-        .reduce(f64::max)
-        .map_or(1.0, |greatest| 1.0 - greatest)
+    neighbours.iter().map(|(cosine, _)| cosine.clamp(-1.0, 1.0)).reduce(f64::max).map_or(1.0, |greatest| 1.0 - greatest)
 }
 
 fn z_score(sample: f64, statistics: Statistics) -> f64 {
@@ -249,10 +226,7 @@ fn logistic(steepness: f64, x: f64) -> f64 {
 /// .30 I N + .10 C + .20 U + .40 N, added from left to right.
 fn stimulus(hints: Hints, n: f64) -> f64 {
     let hint = |given: Option<f64>| given.unwrap_or(0.0);
-    0.30 * hint(hints.interest) * n
-        + 0.10 * hint(hints.challenge)
-        + 0.20 * hint(hints.urgency)
-        + 0.40 * n
+    0.30 * hint(hints.interest) * n + 0.10 * hint(hints.challenge) + 0.20 * hint(hints.urgency) + 0.40 * n
 }
 
 /// V(s): the cosine-weighted mean valence of the neighbours that are near enough, in [-1, 1].
@@ -264,11 +238,7 @@ fn predicted_value(neighbours: &[(f64, i8)]) -> f64 {
             weights += cosine;
         }
     }
-    if weights > 0.0 {
-        weighted / weights
-    } else {
-        0.0
-    }
+    if weights > 0.0 { weighted / weights } else { 0.0 }
 }
 
 /// max(2 |valence|, round(255 min(1, delta))), at most 255.

@@ -3,42 +3,25 @@ use proptest::prelude::*;
 
 /// Statistics of `count` samples with this mean and population deviation.
 fn history(count: u64, mean: f64, deviation: f64) -> Statistics {
-    Statistics {
-        count,
-        mean,
-        m2: deviation * deviation * count as f64,
-    }
+    Statistics { count, mean, m2: deviation * deviation * count as f64 }
 }
 
 fn with_vector<'a>(neighbours: &'a [(f64, i8)]) -> SurpriseInput<'a> {
-    SurpriseInput {
-        neighbours,
-        has_vector: true,
-        ..SurpriseInput::default()
-    }
+    SurpriseInput { neighbours, has_vector: true, ..SurpriseInput::default() }
 }
 
 fn close(found: f32, wanted: f64) {
-    assert!(
-        (f64::from(found) - wanted).abs() < 1e-6,
-        "found {found}, wanted {wanted}"
-    );
+    assert!((f64::from(found) - wanted).abs() < 1e-6, "found {found}, wanted {wanted}");
 }
 
 #[test]
 fn novelty_is_one_without_memories_and_the_distance_to_the_nearest_otherwise() {
-    assert_eq!(
-        assess(&with_vector(&[]), Statistics::default()).novelty,
-        Some(1.0)
-    );
+    assert_eq!(assess(&with_vector(&[]), Statistics::default()).novelty, Some(1.0));
     let near = assess(&with_vector(&[(0.25, 0), (0.75, 0)]), Statistics::default());
     assert_eq!(near.novelty, Some(0.25));
     let beyond = assess(&with_vector(&[(1.000_000_1, 0)]), Statistics::default());
     assert_eq!(beyond.novelty, Some(0.0));
-    assert_eq!(
-        assess(&with_vector(&[(-1.0, 0)]), Statistics::default()).novelty,
-        Some(2.0)
-    );
+    assert_eq!(assess(&with_vector(&[(-1.0, 0)]), Statistics::default()).novelty, Some(2.0));
 }
 
 #[test]
@@ -53,14 +36,8 @@ fn novelty_is_judged_from_the_tenth_sample_on() {
 
 #[test]
 fn the_deviation_has_a_floor() {
-    close(
-        assess(&with_vector(&[(0.96, 0)]), history(50, 0.0, 0.0)).z,
-        2.0,
-    );
-    close(
-        assess(&with_vector(&[(0.96, 0)]), history(50, 0.0, 0.04)).z,
-        1.0,
-    );
+    close(assess(&with_vector(&[(0.96, 0)]), history(50, 0.0, 0.0)).z, 2.0);
+    close(assess(&with_vector(&[(0.96, 0)]), history(50, 0.0, 0.04)).z, 1.0);
 }
 
 #[test]
@@ -71,63 +48,39 @@ fn a_hint_replaces_the_importance_from_novelty_with_the_stimulus() {
     close(assess(&input, before).importance, 10.0 * n);
     let expected = |stimulus: f64| 0.05 + 9.95 / (1.0 + (-8.0 * (stimulus - 0.2)).exp());
     input.hints.interest = Some(0.5);
-    close(
-        assess(&input, before).importance,
-        expected(0.15 * n + 0.4 * n),
-    );
+    close(assess(&input, before).importance, expected(0.15 * n + 0.4 * n));
     input.hints.challenge = Some(0.6);
     input.hints.urgency = Some(0.9);
-    close(
-        assess(&input, before).importance,
-        expected(0.15 * n + 0.06 + 0.18 + 0.4 * n),
-    );
+    close(assess(&input, before).importance, expected(0.15 * n + 0.06 + 0.18 + 0.4 * n));
     // A hint of zero is a hint.
-    input.hints = Hints {
-        urgency: Some(0.0),
-        ..Hints::default()
-    };
+    input.hints = Hints { urgency: Some(0.0), ..Hints::default() };
     close(assess(&input, before).importance, expected(0.4 * n));
     // While novelty is unjudged, N is 0.1.
-    close(
-        assess(&input, Statistics::default()).importance,
-        expected(0.04),
-    );
+    close(assess(&input, Statistics::default()).importance, expected(0.04));
 }
 
 #[test]
 fn the_prediction_is_the_weighted_valence_of_near_neighbours() {
     let neighbours = [(0.9, 127), (0.3, -127), (0.29, -127)];
-    let input = SurpriseInput {
-        reward: Some(-0.5),
-        ..with_vector(&neighbours)
-    };
+    let input = SurpriseInput { reward: Some(-0.5), ..with_vector(&neighbours) };
     let predicted: f64 = 0.6 / 1.2;
     let assessed = assess(&input, Statistics::default());
     assert!((assessed.delta - 1.0).abs() < 1e-12);
     close(assessed.importance, 1.5);
-    assert_eq!(
-        assessed.valence,
-        (127.0 * (predicted + 0.7 * (-0.5 - predicted))).round() as i8
-    );
+    assert_eq!(assessed.valence, (127.0 * (predicted + 0.7 * (-0.5 - predicted))).round() as i8);
     assert_eq!(assessed.arousal, 255);
 }
 
 #[test]
 fn without_reward_and_valence_nothing_was_predicted_wrongly() {
     let assessed = assess(&with_vector(&[(0.9, 127)]), Statistics::default());
-    assert_eq!(
-        (assessed.delta, assessed.valence, assessed.arousal),
-        (0.0, 0, 0)
-    );
+    assert_eq!((assessed.delta, assessed.valence, assessed.arousal), (0.0, 0, 0));
 }
 
 #[test]
 fn a_given_valence_is_kept_exactly_and_stands_in_for_a_reward() {
     for valence in -127..=127 {
-        let input = SurpriseInput {
-            valence: Some(valence),
-            ..with_vector(&[])
-        };
+        let input = SurpriseInput { valence: Some(valence), ..with_vector(&[]) };
         let assessed = assess(&input, Statistics::default());
         assert_eq!(assessed.valence, valence);
         assert!((assessed.delta - f64::from(valence.unsigned_abs()) / 127.0).abs() < 1e-12);
@@ -136,27 +89,17 @@ fn a_given_valence_is_kept_exactly_and_stands_in_for_a_reward() {
         assert_eq!(assessed.arousal, surprised);
     }
     // The reward is what the prediction is held against where both are given.
-    let both = SurpriseInput {
-        valence: Some(-100),
-        reward: Some(0.25),
-        ..with_vector(&[])
-    };
+    let both = SurpriseInput { valence: Some(-100), reward: Some(0.25), ..with_vector(&[]) };
     let assessed = assess(&both, Statistics::default());
     assert_eq!((assessed.valence, assessed.delta), (-100, 0.25));
     assert_eq!(assessed.arousal, 200);
-    let calm = SurpriseInput {
-        arousal: Some(3),
-        ..both
-    };
+    let calm = SurpriseInput { arousal: Some(3), ..both };
     assert_eq!(assess(&calm, Statistics::default()).arousal, 3);
 }
 
 #[test]
 fn importance_stays_in_range_after_the_prediction_error() {
-    let input = SurpriseInput {
-        reward: Some(-1.0),
-        ..with_vector(&[(0.31, 127)])
-    };
+    let input = SurpriseInput { reward: Some(-1.0), ..with_vector(&[(0.31, 127)]) };
     // z = 2.5 alone gives 8.6; the error of 2 would give 17.
     let assessed = assess(&input, history(100, 0.44, 0.1));
     assert!(!assessed.flashbulb);
@@ -171,28 +114,14 @@ fn a_flashbulb_needs_a_high_z_and_twenty_samples() {
     assert!(flash.flashbulb && flash.importance == 10.0);
     // A z of 3 exactly is not above it: 0.75 - 0.375 is three times 0.125.
     assert!(!assess(&with_vector(&[(0.25, 0)]), history(64, 0.375, 0.125)).flashbulb);
-    let dulled = SurpriseInput {
-        temper: Some(Temper {
-            boosts: &[0.1],
-            valence_gain: 1.0,
-        }),
-        ..input
-    };
+    let dulled = SurpriseInput { temper: Some(Temper { boosts: &[0.1], valence_gain: 1.0 }), ..input };
     assert_eq!(assess(&dulled, history(20, 0.1, 0.1)).importance, 10.0);
 }
 
 #[test]
 fn a_persona_multiplies_importance_and_valence() {
     let temper = |boosts, valence_gain| {
-        let input = SurpriseInput {
-            valence: Some(-40),
-            arousal: None,
-            temper: Some(Temper {
-                boosts,
-                valence_gain,
-            }),
-            ..with_vector(&[])
-        };
+        let input = SurpriseInput { valence: Some(-40), arousal: None, temper: Some(Temper { boosts, valence_gain }), ..with_vector(&[]) };
         assess(&input, Statistics::default())
     };
     let plain = temper(&[], 1.0);
@@ -205,35 +134,19 @@ fn a_persona_multiplies_importance_and_valence() {
     assert_eq!(temper(&[], -1.5).valence, 60);
     assert_eq!(temper(&[], 10.0).valence, -127);
     assert_eq!(temper(&[], 10.0).arousal, plain.arousal);
-    let neutral = SurpriseInput {
-        temper: Some(Temper {
-            boosts: &[],
-            valence_gain: -10.0,
-        }),
-        ..with_vector(&[])
-    };
+    let neutral = SurpriseInput { temper: Some(Temper { boosts: &[], valence_gain: -10.0 }), ..with_vector(&[]) };
     assert_eq!(assess(&neutral, Statistics::default()).valence, 0);
 }
 
 #[test]
 fn without_a_vector_there_is_no_sample() {
     let before = history(100, 0.2, 0.1);
-    let input = SurpriseInput {
-        neighbours: &[(1.0, -127)],
-        ..SurpriseInput::default()
-    };
+    let input = SurpriseInput { neighbours: &[(1.0, -127)], ..SurpriseInput::default() };
     let assessed = assess(&input, before);
     assert_eq!((assessed.z, assessed.importance), (0.0, 1.0));
     assert_eq!((assessed.after, assessed.novelty), (before, None));
-    let hinted = SurpriseInput {
-        reward: Some(0.5),
-        ..input
-    };
-    assert_eq!(
-        assess(&hinted, before).delta,
-        0.5,
-        "the neighbours were looked at"
-    );
+    let hinted = SurpriseInput { reward: Some(0.5), ..input };
+    assert_eq!(assess(&hinted, before).delta, 0.5, "the neighbours were looked at");
 }
 
 #[test]
@@ -270,29 +183,15 @@ fn bytes_no_statistics_have_are_refused() {
 fn the_arithmetic_never_changes() {
     // Golden bits: results must not depend on the platform or the compiler.
     let input = SurpriseInput {
-        hints: Hints {
-            interest: Some(0.3),
-            challenge: None,
-            urgency: Some(0.7),
-        },
+        hints: Hints { interest: Some(0.3), challenge: None, urgency: Some(0.7) },
         reward: Some(0.4),
         ..with_vector(&[(0.61, 55), (0.42, -8)])
     };
     let assessed = assess(&input, history(37, 0.31, 0.07));
-    let bits = (
-        assessed.importance.to_bits(),
-        assessed.z.to_bits(),
-        assessed.delta.to_bits(),
-        assessed.after.m2.to_bits(),
-    );
+    let bits = (assessed.importance.to_bits(), assessed.z.to_bits(), assessed.delta.to_bits(), assessed.after.m2.to_bits());
     assert_eq!(bits, GOLDEN);
 }
-const GOLDEN: (u32, u32, u64, u64) = (
-    1_091_690_210,
-    1_066_551_589,
-    4_595_264_353_852_325_414,
-    4_595_924_557_483_075_978,
-);
+const GOLDEN: (u32, u32, u64, u64) = (1_091_690_210, 1_066_551_589, 4_595_264_353_852_325_414, 4_595_924_557_483_075_978);
 
 proptest! {
     #[test]

@@ -44,19 +44,12 @@ pub(crate) fn normalise_all(tags: &[String]) -> Result<Vec<String>> {
 /// As [`normalise_all`].
 pub(crate) fn pairs(tags: &[String]) -> Result<Vec<(String, String)>> {
     if tags.len() > Limits::TAGS {
-        return Err(Error::TooManyTags {
-            found: tags.len(),
-            max: Limits::TAGS,
-        });
+        return Err(Error::TooManyTags { found: tags.len(), max: Limits::TAGS });
     }
     let mut seen = HashSet::with_capacity(tags.len());
     let mut out = Vec::with_capacity(tags.len());
     for (index, tag) in tags.iter().enumerate() {
-        let too_long = |len| Error::TagTooLong {
-            index,
-            len,
-            max: Limits::TAG_BYTES,
-        };
+        let too_long = |len| Error::TagTooLong { index, len, max: Limits::TAG_BYTES };
         if tag.len() > Limits::TAG_BYTES {
             return Err(too_long(tag.len()));
         }
@@ -121,31 +114,15 @@ mod tests {
 
     #[test]
     fn each_bound_has_its_own_error() {
-        assert_eq!(
-            normalise_all(&vec!["a".to_owned(); 65]),
-            Err(Error::TooManyTags { found: 65, max: 64 })
-        );
+        assert_eq!(normalise_all(&vec!["a".to_owned(); 65]), Err(Error::TooManyTags { found: 65, max: 64 }));
         assert!(normalise_all(&vec!["a".to_owned(); 64]).is_ok());
-        assert_eq!(
-            normalise_all(&list(&["a", " \t"])),
-            Err(Error::BlankTag { index: 1 })
-        );
+        assert_eq!(normalise_all(&list(&["a", " \t"])), Err(Error::BlankTag { index: 1 }));
         let long = "x".repeat(257);
-        assert_eq!(
-            normalise_all(&list(&["a", &long])),
-            Err(Error::TagTooLong {
-                index: 1,
-                len: 257,
-                max: 256
-            })
-        );
+        assert_eq!(normalise_all(&list(&["a", &long])), Err(Error::TagTooLong { index: 1, len: 257, max: 256 }));
         assert!(normalise_all(&list(&[&long[..256]])).is_ok());
         // One Arabic ligature of 3 bytes becomes a phrase of 33.
         let expanding = "\u{fdfa}".repeat(10);
-        assert!(matches!(
-            normalise_all(&[expanding]),
-            Err(Error::TagTooLong { index: 0, .. })
-        ));
+        assert!(matches!(normalise_all(&[expanding]), Err(Error::TagTooLong { index: 0, .. })));
     }
 
     #[test]
@@ -195,10 +172,7 @@ mod tests {
                 }
             }
             let (measured, expected) = (hits as f64 / trials as f64, expected_rate(n));
-            assert!(
-                (measured / expected - 1.0).abs() < 0.05,
-                "{n} tags: measured {measured}, expected {expected}"
-            );
+            assert!((measured / expected - 1.0).abs() < 0.05, "{n} tags: measured {measured}, expected {expected}");
         }
     }
 

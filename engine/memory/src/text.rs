@@ -19,13 +19,7 @@ pub(crate) fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    text.nfd()
-        .default_case_fold()
-        .nfkd()
-        .default_case_fold()
-        .nfkd()
-        .nfkc()
-        .collect()
+    text.nfd().default_case_fold().nfkd().default_case_fold().nfkd().nfkc().collect()
 }
 
 /// NFC, trimmed, with each run of white space as one space. Case stays.

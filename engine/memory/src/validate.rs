@@ -14,8 +14,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::surprise::Hints;
 use crate::types::{
-    Limits, ListQuery, Metadata, RecallQuery, Reinforce, RememberRequest, Soul, Source,
-    StatedRelation, Tier, Update, Weights,
+    Limits, ListQuery, Metadata, RecallQuery, Reinforce, RememberRequest, Soul, Source, StatedRelation, Tier, Update, Weights,
 };
 use crate::{tags, vector};
 
@@ -64,11 +63,7 @@ impl CheckedSoul {
     /// The boosts that apply to a memory with these tags in their normal form. Two spellings of
     /// one tag are two boosts.
     pub(crate) fn matching(&self, tags: &[String]) -> Vec<f64> {
-        self.boosts
-            .iter()
-            .filter(|(tag, _)| tags.contains(tag))
-            .map(|(_, boost)| *boost)
-            .collect()
+        self.boosts.iter().filter(|(tag, _)| tags.contains(tag)).map(|(_, boost)| *boost).collect()
     }
 }
 
@@ -122,11 +117,7 @@ pub(crate) struct CheckedUpdate {
 /// # Errors
 /// The first bound that is broken.
 pub(crate) fn memory(request: RememberRequest, dimension: Option<usize>) -> Result<CheckedMemory> {
-    content(
-        request.text.as_deref(),
-        request.vector.as_deref(),
-        dimension,
-    )?;
+    content(request.text.as_deref(), request.vector.as_deref(), dimension)?;
     if let Some(given) = &request.id {
         id(given)?;
     }
@@ -138,10 +129,7 @@ pub(crate) fn memory(request: RememberRequest, dimension: Option<usize>) -> Resu
     {
         return Err(Error::TimeOutOfRange { field: "at", value });
     }
-    let valence = request
-        .valence
-        .map(|value| signed("valence", value))
-        .transpose()?;
+    let valence = request.valence.map(|value| signed("valence", value)).transpose()?;
     let arousal = request.arousal.map(arousal).transpose()?;
     optional("reward", request.reward, -1.0, 1.0)?;
     optional("interest", request.interest, 0.0, 1.0)?;
@@ -167,11 +155,7 @@ pub(crate) fn memory(request: RememberRequest, dimension: Option<usize>) -> Resu
         valence,
         arousal,
         reward: request.reward,
-        hints: Hints {
-            interest: request.interest,
-            challenge: request.challenge,
-            urgency: request.urgency,
-        },
+        hints: Hints { interest: request.interest, challenge: request.challenge, urgency: request.urgency },
         soul,
         links: request.links,
         entities: request.entities,
@@ -240,11 +224,7 @@ pub(crate) fn update(update: Update) -> Result<CheckedUpdate> {
         text(given)?;
     }
     Ok(CheckedUpdate {
-        tags: update
-            .tags
-            .as_deref()
-            .map(tags::pairs)
-            .transpose()?,
+        tags: update.tags.as_deref().map(tags::pairs).transpose()?,
         metadata_json: update.metadata.as_ref().map(metadata).transpose()?,
         text: update.text,
     })
@@ -273,10 +253,7 @@ pub(crate) fn id(id: &str) -> Result<()> {
         return Err(Error::BlankId);
     }
     if id.len() > Limits::ID_BYTES {
-        return Err(Error::IdTooLong {
-            len: id.len(),
-            max: Limits::ID_BYTES,
-        });
+        return Err(Error::IdTooLong { len: id.len(), max: Limits::ID_BYTES });
     }
     Ok(())
 }
@@ -291,16 +268,10 @@ pub(crate) fn namespace(name: &str) -> Result<()> {
         return Ok(());
     }
     // Long enough to recognise it by, and no longer.
-    Err(Error::InvalidName {
-        namespace: name.chars().take(100).collect(),
-    })
+    Err(Error::InvalidName { namespace: name.chars().take(100).collect() })
 }
 
-fn content(
-    given_text: Option<&str>,
-    given_vector: Option<&[f32]>,
-    dimension: Option<usize>,
-) -> Result<()> {
+fn content(given_text: Option<&str>, given_vector: Option<&[f32]>, dimension: Option<usize>) -> Result<()> {
     if given_text.is_none() && given_vector.is_none() {
         return Err(Error::MissingContent);
     }
@@ -312,10 +283,7 @@ fn content(
 
 fn text(text: &str) -> Result<()> {
     if text.len() > Limits::TEXT_BYTES {
-        return Err(Error::TextTooLong {
-            len: text.len(),
-            max: Limits::TEXT_BYTES,
-        });
+        return Err(Error::TextTooLong { len: text.len(), max: Limits::TEXT_BYTES });
     }
     if text.trim().is_empty() {
         return Err(Error::BlankText);
@@ -329,15 +297,10 @@ fn metadata(metadata: &Metadata) -> Result<String> {
         return Ok(String::new());
     }
     check_depth(metadata)?;
-    let json = serde_json::to_string(metadata).map_err(|error| Error::InvalidField {
-        field: "metadata".to_owned(),
-        message: error.to_string(),
-    })?;
+    let json = serde_json::to_string(metadata)
+        .map_err(|error| Error::InvalidField { field: "metadata".to_owned(), message: error.to_string() })?;
     if json.len() > Limits::METADATA_BYTES {
-        return Err(Error::MetadataTooLong {
-            len: json.len(),
-            max: Limits::METADATA_BYTES,
-        });
+        return Err(Error::MetadataTooLong { len: json.len(), max: Limits::METADATA_BYTES });
     }
     Ok(json)
 }
@@ -366,9 +329,7 @@ fn check_depth(metadata: &Metadata) -> Result<()> {
 }
 
 fn session(session: Option<&str>) -> Result<()> {
-    session.map_or(Ok(()), |given| {
-        name(|| "session".to_owned(), given, Limits::NAME_BYTES)
-    })
+    session.map_or(Ok(()), |given| name(|| "session".to_owned(), given, Limits::NAME_BYTES))
 }
 
 fn soul(soul: &Soul) -> Result<CheckedSoul> {
@@ -377,21 +338,13 @@ fn soul(soul: &Soul) -> Result<CheckedSoul> {
     for (tag, boost) in &soul.boosts {
         let field = || format!("soul.boosts[{tag:?}]");
         let normal = tags::normalise(tag);
-        name(
-            || "a tag of soul.boosts".to_owned(),
-            &normal,
-            Limits::TAG_BYTES,
-        )?;
+        name(|| "a tag of soul.boosts".to_owned(), &normal, Limits::TAG_BYTES)?;
         ranged(field, *boost, 0.0, Limits::BOOST)?;
         boosts.push((normal, *boost));
     }
     let gain = Limits::VALENCE_GAIN;
     range("soul.valence_gain", soul.valence_gain, -gain, gain)?;
-    Ok(CheckedSoul {
-        version: soul.version,
-        boosts,
-        valence_gain: soul.valence_gain,
-    })
+    Ok(CheckedSoul { version: soul.version, boosts, valence_gain: soul.valence_gain })
 }
 
 fn links(links: &[(String, f64)]) -> Result<()> {
@@ -409,11 +362,7 @@ fn relations(relations: &[StatedRelation]) -> Result<()> {
     for (index, relation) in relations.iter().enumerate() {
         let field = |part: &str| format!("relations[{index}].{part}");
         name(|| field("subject"), &relation.subject, Limits::NAME_BYTES)?;
-        name(
-            || field("predicate"),
-            &relation.predicate,
-            Limits::NAME_BYTES,
-        )?;
+        name(|| field("predicate"), &relation.predicate, Limits::NAME_BYTES)?;
         name(|| field("object"), &relation.object, Limits::LITERAL_BYTES)?;
     }
     Ok(())
@@ -421,22 +370,14 @@ fn relations(relations: &[StatedRelation]) -> Result<()> {
 
 fn items(field: &'static str, found: usize) -> Result<()> {
     if found > Limits::ITEMS {
-        return Err(Error::TooManyItems {
-            field,
-            found,
-            max: Limits::ITEMS,
-        });
+        return Err(Error::TooManyItems { field, found, max: Limits::ITEMS });
     }
     Ok(())
 }
 
 fn name(field: impl FnOnce() -> String, name: &str, max: usize) -> Result<()> {
     if name.len() > max {
-        return Err(Error::FieldTooLong {
-            field: field(),
-            len: name.len(),
-            max,
-        });
+        return Err(Error::FieldTooLong { field: field(), len: name.len(), max });
     }
     if name.trim().is_empty() {
         return Err(Error::BlankField { field: field() });
@@ -447,11 +388,7 @@ fn name(field: impl FnOnce() -> String, name: &str, max: usize) -> Result<()> {
 /// An id that is not the memory's own, so that its error names where it stood.
 fn id_in(field: impl FnOnce() -> String, id: &str) -> Result<()> {
     if id.len() > Limits::ID_BYTES {
-        return Err(Error::FieldTooLong {
-            field: field(),
-            len: id.len(),
-            max: Limits::ID_BYTES,
-        });
+        return Err(Error::FieldTooLong { field: field(), len: id.len(), max: Limits::ID_BYTES });
     }
     if id.is_empty() {
         return Err(Error::BlankField { field: field() });
@@ -472,43 +409,22 @@ fn ranged(field: impl FnOnce() -> String, value: f64, min: f64, max: f64) -> Res
     if (min..=max).contains(&value) {
         return Ok(());
     }
-    Err(Error::OutOfRange {
-        field: field(),
-        value,
-        min,
-        max,
-    })
+    Err(Error::OutOfRange { field: field(), value, min, max })
 }
 
 fn signed(field: &'static str, value: i64) -> Result<i8> {
     let max = Limits::VALENCE as f64;
-    let out = || Error::OutOfRange {
-        field: field.to_owned(),
-        value: value as f64,
-        min: -max,
-        max,
-    };
-    i8::try_from(value)
-        .ok()
-        .filter(|v| *v >= -127)
-        .ok_or_else(out)
+    let out = || Error::OutOfRange { field: field.to_owned(), value: value as f64, min: -max, max };
+    i8::try_from(value).ok().filter(|v| *v >= -127).ok_or_else(out)
 }
 
 fn arousal(value: i64) -> Result<u8> {
     let (field, max) = ("arousal".to_owned(), Limits::AROUSAL as f64);
-    u8::try_from(value).map_err(|_| Error::OutOfRange {
-        field,
-        value: value as f64,
-        min: 0.0,
-        max,
-    })
+    u8::try_from(value).map_err(|_| Error::OutOfRange { field, value: value as f64, min: 0.0, max })
 }
 
 fn distinct(tiers: Vec<Tier>) -> Vec<Tier> {
-    Tier::ALL
-        .into_iter()
-        .filter(|tier| tiers.contains(tier))
-        .collect()
+    Tier::ALL.into_iter().filter(|tier| tiers.contains(tier)).collect()
 }
 
 #[cfg(test)]

@@ -16,19 +16,13 @@ use crate::types::Limits;
 pub(crate) fn check(vector: &[f32], dimension: Option<usize>) -> Result<()> {
     match dimension {
         Some(expected) if vector.len() != expected => {
-            return Err(Error::WrongDimension {
-                expected,
-                found: vector.len(),
-            });
+            return Err(Error::WrongDimension { expected, found: vector.len() });
         }
         Some(_) => {}
         None => check_dimension(vector.len())?,
     }
     if let Some((index, value)) = vector.iter().enumerate().find(|(_, x)| !x.is_finite()) {
-        return Err(Error::NotFinite {
-            index,
-            value: *value,
-        });
+        return Err(Error::NotFinite { index, value: *value });
     }
     if vector.iter().all(|x| *x == 0.0) {
         return Err(Error::ZeroVector);
@@ -44,26 +38,14 @@ pub(crate) fn check_dimension(dimension: usize) -> Result<()> {
     if (1..=Limits::DIMENSION).contains(&dimension) {
         return Ok(());
     }
-    Err(Error::OutOfRange {
-        field: "dimension".to_owned(),
-        value: dimension as f64,
-        min: 1.0,
-        max: Limits::DIMENSION as f64,
-    })
+    Err(Error::OutOfRange { field: "dimension".to_owned(), value: dimension as f64, min: 1.0, max: Limits::DIMENSION as f64 })
 }
 
 /// A checked vector at length one, and its length before: saturated at `f32::MAX`, and at least
 /// the smallest positive `f32`.
 pub(crate) fn normalise(vector: &[f32]) -> (Vec<f32>, f32) {
-    let norm = vector
-        .iter()
-        .map(|x| f64::from(*x) * f64::from(*x))
-        .sum::<f64>()
-        .sqrt();
-    let unit = vector
-        .iter()
-        .map(|x| (f64::from(*x) / norm) as f32)
-        .collect();
+    let norm = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
+    let unit = vector.iter().map(|x| (f64::from(*x) / norm) as f32).collect();
     (unit, (norm as f32).clamp(f32::from_bits(1), f32::MAX))
 }
 
@@ -75,30 +57,12 @@ mod tests {
     #[test]
     fn each_flaw_has_its_own_error() {
         assert_eq!(check(&[1.0, 2.0], Some(2)), Ok(()));
-        assert_eq!(
-            check(&[1.0], Some(2)),
-            Err(Error::WrongDimension {
-                expected: 2,
-                found: 1
-            })
-        );
-        assert!(matches!(
-            check(&[1.0, f32::NAN], None),
-            Err(Error::NotFinite { index: 1, .. })
-        ));
-        assert_eq!(
-            check(&[f32::INFINITY], None),
-            Err(Error::NotFinite {
-                index: 0,
-                value: f32::INFINITY
-            })
-        );
+        assert_eq!(check(&[1.0], Some(2)), Err(Error::WrongDimension { expected: 2, found: 1 }));
+        assert!(matches!(check(&[1.0, f32::NAN], None), Err(Error::NotFinite { index: 1, .. })));
+        assert_eq!(check(&[f32::INFINITY], None), Err(Error::NotFinite { index: 0, value: f32::INFINITY }));
         assert_eq!(check(&[0.0, -0.0], None), Err(Error::ZeroVector));
         assert!(matches!(check(&[], None), Err(Error::OutOfRange { .. })));
-        assert!(matches!(
-            check(&vec![1.0; 65_536], None),
-            Err(Error::OutOfRange { .. })
-        ));
+        assert!(matches!(check(&vec![1.0; 65_536], None), Err(Error::OutOfRange { .. })));
         assert_eq!(check(&vec![1.0; 65_535], None), Ok(()));
     }
 

@@ -110,19 +110,11 @@ impl Timestamp {
         let parsed = match integer(trimmed) {
             Some(Ok(millis)) => Self(millis),
             Some(Err(())) => {
-                return Err(TimeError::OutOfRange {
-                    input: quoted(trimmed),
-                });
+                return Err(TimeError::OutOfRange { input: quoted(trimmed) });
             }
             None => calendar(trimmed)?,
         };
-        if parsed.in_fact_range() {
-            Ok(parsed)
-        } else {
-            Err(TimeError::OutOfRange {
-                input: quoted(trimmed),
-            })
-        }
+        if parsed.in_fact_range() { Ok(parsed) } else { Err(TimeError::OutOfRange { input: quoted(trimmed) }) }
     }
 }
 
@@ -194,9 +186,7 @@ pub enum TimeError {
         input: String,
     },
     /// A date and a time of day, and no offset.
-    #[error(
-        "{input} has no offset; add Z for UTC or an offset like +02:00, for no time zone is assumed"
-    )]
+    #[error("{input} has no offset; add Z for UTC or an offset like +02:00, for no time zone is assumed")]
     MissingOffset {
         /// The text, quoted and shortened.
         input: String,
@@ -239,11 +229,7 @@ pub enum TimeError {
 fn quoted(text: &str) -> String {
     const SHOWN: usize = 64;
     let head: String = text.chars().take(SHOWN).collect();
-    let tail = if text.chars().nth(SHOWN).is_some() {
-        "..."
-    } else {
-        ""
-    };
+    let tail = if text.chars().nth(SHOWN).is_some() { "..." } else { "" };
     format!("{head:?}{tail}")
 }
 
@@ -301,25 +287,15 @@ impl Cursor<'_> {
 
 /// A date, or a date with a time of day and an offset.
 fn calendar(text: &str) -> Result<Timestamp, TimeError> {
-    let unrecognised = || TimeError::Unrecognised {
-        input: quoted(text),
-    };
+    let unrecognised = || TimeError::Unrecognised { input: quoted(text) };
     let in_range = |field, value: u32, min, max| {
         if (min..=max).contains(&value) {
             Ok(i64::from(value))
         } else {
-            Err(TimeError::FieldOutOfRange {
-                input: quoted(text),
-                field,
-                value,
-                min,
-                max,
-            })
+            Err(TimeError::FieldOutOfRange { input: quoted(text), field, value, min, max })
         }
     };
-    let mut cursor = Cursor {
-        rest: text.as_bytes(),
-    };
+    let mut cursor = Cursor { rest: text.as_bytes() };
     let before_zero = cursor.eat(b"-").is_some();
     let year = cursor.digits(4).ok_or_else(unrecognised)?;
     cursor.eat(b"-").ok_or_else(unrecognised)?;
@@ -332,11 +308,7 @@ fn calendar(text: &str) -> Result<Timestamp, TimeError> {
     in_range("month", month, 1, 12)?;
     let year = i32::try_from(year).map_err(|_| unrecognised())?;
     let midnight =
-        midnight_ms(if before_zero { -year } else { year }, month, day).ok_or_else(|| {
-            TimeError::NoSuchDay {
-                input: quoted(text),
-            }
-        })?;
+        midnight_ms(if before_zero { -year } else { year }, month, day).ok_or_else(|| TimeError::NoSuchDay { input: quoted(text) })?;
     if cursor.rest.is_empty() {
         return Ok(Timestamp(midnight));
     }
@@ -356,9 +328,7 @@ fn calendar(text: &str) -> Result<Timestamp, TimeError> {
     }
     let offset_minutes = match cursor.eat(b"Zz+-") {
         None if cursor.rest.is_empty() => {
-            return Err(TimeError::MissingOffset {
-                input: quoted(text),
-            });
+            return Err(TimeError::MissingOffset { input: quoted(text) });
         }
         None => return Err(unrecognised()),
         Some(b'Z' | b'z') => 0,
@@ -377,9 +347,7 @@ fn calendar(text: &str) -> Result<Timestamp, TimeError> {
     let minute_ms = midnight + (hour * 60 + minute - offset_minutes) * MS_PER_MINUTE;
     if second == 60 {
         if minute_ms.rem_euclid(MS_PER_DAY) != MS_PER_DAY - MS_PER_MINUTE {
-            return Err(TimeError::NotALeapSecond {
-                input: quoted(text),
-            });
+            return Err(TimeError::NotALeapSecond { input: quoted(text) });
         }
         return Ok(Timestamp(minute_ms + MS_PER_MINUTE - 1));
     }
@@ -425,23 +393,11 @@ mod tests {
 
     #[test]
     fn the_fraction_shows_only_where_there_is_one() {
-        assert_eq!(
-            parse("2023-05-08T13:56:00Z").to_string(),
-            "2023-05-08T13:56:00Z"
-        );
-        assert_eq!(
-            parse("2023-05-08T13:56:00.25Z").to_string(),
-            "2023-05-08T13:56:00.250Z"
-        );
-        assert_eq!(
-            parse("2023-05-08T13:56:00.0019Z").to_string(),
-            "2023-05-08T13:56:00.001Z"
-        );
+        assert_eq!(parse("2023-05-08T13:56:00Z").to_string(), "2023-05-08T13:56:00Z");
+        assert_eq!(parse("2023-05-08T13:56:00.25Z").to_string(), "2023-05-08T13:56:00.250Z");
+        assert_eq!(parse("2023-05-08T13:56:00.0019Z").to_string(), "2023-05-08T13:56:00.001Z");
         // Cut towards the past on both sides of 1970.
-        assert_eq!(
-            parse("1969-12-31T23:59:59.9999Z").to_string(),
-            "1969-12-31T23:59:59.999Z"
-        );
+        assert_eq!(parse("1969-12-31T23:59:59.9999Z").to_string(), "1969-12-31T23:59:59.999Z");
     }
 
     #[test]
@@ -505,49 +461,29 @@ mod tests {
         ] {
             assert_eq!(kind(text), wanted, "{text:?}");
         }
-        let message = Timestamp::parse("2023-05-08T13:56:00")
-            .unwrap_err()
-            .to_string();
+        let message = Timestamp::parse("2023-05-08T13:56:00").unwrap_err().to_string();
         assert!(message.contains("add Z"), "{message}");
     }
 
     #[test]
     fn a_leap_second_is_the_end_of_its_minute() {
-        assert_eq!(
-            parse("2016-12-31T23:59:60Z"),
-            parse("2016-12-31T23:59:59.999Z")
-        );
-        assert_eq!(
-            parse("2017-01-01T00:59:60.5+01:00"),
-            parse("2016-12-31T23:59:59.999Z")
-        );
+        assert_eq!(parse("2016-12-31T23:59:60Z"), parse("2016-12-31T23:59:59.999Z"));
+        assert_eq!(parse("2017-01-01T00:59:60.5+01:00"), parse("2016-12-31T23:59:59.999Z"));
     }
 
     #[test]
     fn what_cannot_be_a_calendar_time_still_prints() {
         assert_eq!(Timestamp::NEG_INF.to_string(), "-inf");
         assert_eq!(Timestamp::POS_INF.to_string(), "inf");
-        assert_eq!(
-            Timestamp::from_millis(i64::MAX - 1).to_string(),
-            "9223372036854775806"
-        );
-        assert_eq!(
-            Timestamp::from_millis(i64::MIN + 1).to_string(),
-            "-9223372036854775807"
-        );
+        assert_eq!(Timestamp::from_millis(i64::MAX - 1).to_string(), "9223372036854775806");
+        assert_eq!(Timestamp::from_millis(i64::MIN + 1).to_string(), "-9223372036854775807");
     }
 
     #[test]
     fn arithmetic_does_not_wrap() {
-        assert_eq!(
-            Timestamp::POS_INF.millis_since(Timestamp::NEG_INF),
-            i64::MAX
-        );
+        assert_eq!(Timestamp::POS_INF.millis_since(Timestamp::NEG_INF), i64::MAX);
         assert_eq!(Timestamp::POS_INF.checked_add_millis(1), None);
-        assert_eq!(
-            parse("1970-01-02").millis_since(parse("1970-01-01")),
-            86_400_000
-        );
+        assert_eq!(parse("1970-01-02").millis_since(parse("1970-01-01")), 86_400_000);
     }
 
     proptest! {

@@ -15,8 +15,8 @@ mod superblock;
 pub(crate) use codec::{Encoder, Input};
 pub use header::{EncodingHeader, HEADER_VERSION, flags};
 pub use key::{KeyRecord, NO_SLOT};
+pub use page::{DamagedRecord, MutableState, SLOTS_PER_PAGE, StrengthRecord};
 pub(crate) use page::{LIVENESS_WORDS_PER_PAGE, PAGE_BYTES, decode_liveness_page, encode_liveness_page};
-pub use page::{MutableState, SLOTS_PER_PAGE, StrengthRecord};
 pub use payload::{Payload, PayloadAddress, PayloadTag};
 pub(crate) use superblock::{COPY_BYTES, Extent, Superblock, choose as choose_superblock};
 

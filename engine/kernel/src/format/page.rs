@@ -29,6 +29,10 @@ pub struct MutableState {
     pub last_seen_ms: i64,
 }
 
+/// A record's bytes are not what was written in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DamagedRecord;
+
 /// A [`MutableState`] on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
@@ -65,13 +69,13 @@ impl StrengthRecord {
     /// The state, `Ok(None)` where the slot was never touched.
     ///
     /// # Errors
-    /// `Err` where the bytes are not what was written for this slot.
-    pub fn read(&self, slot: u64) -> Result<Option<MutableState>, ()> {
+    /// Where the bytes are not what was written for this slot.
+    pub fn read(&self, slot: u64) -> Result<Option<MutableState>, DamagedRecord> {
         if bytemuck::bytes_of(self).iter().all(|&byte| byte == 0) {
             return Ok(None);
         }
         if self.crc != self.computed_crc(slot) {
-            return Err(());
+            return Err(DamagedRecord);
         }
         Ok(Some(MutableState {
             strength: self.strength,
@@ -124,14 +128,14 @@ mod tests {
         let state = MutableState { strength: 1.5, valence: -3, recall_count: 2, last_recall_ms: 5, last_seen_ms: 6 };
         let record = StrengthRecord::new(17, &state);
         assert_eq!(record.read(17), Ok(Some(state)));
-        assert_eq!(record.read(18), Err(()));
+        assert_eq!(record.read(18), Err(DamagedRecord));
         for bit in 0..512 {
             let mut bytes: [u8; 64] = bytemuck::cast(record);
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(bytemuck::cast::<_, StrengthRecord>(bytes).read(17), Err(()), "bit {bit}");
+            assert_eq!(bytemuck::cast::<_, StrengthRecord>(bytes).read(17), Err(DamagedRecord), "bit {bit}");
             let mut untouched = [0_u8; 64];
             untouched[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(bytemuck::cast::<_, StrengthRecord>(untouched).read(17), Err(()), "bit {bit} of zeros");
+            assert_eq!(bytemuck::cast::<_, StrengthRecord>(untouched).read(17), Err(DamagedRecord), "bit {bit} of zeros");
         }
     }
 

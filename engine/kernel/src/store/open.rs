@@ -239,7 +239,8 @@ fn load_states(dir: &dyn Directory, number: usize, view: &mut SlabView, snapshot
 fn block_damaged_rows(writers: &RowWriters, view: &mut SlabView) {
     for (row, (header, key)) in writers.headers().iter().zip(writers.keys()).enumerate() {
         let scrubbed = view.is_dead(row) && header.is_scrubbed();
-        if !scrubbed && !(header.is_whole() && key.is_whole()) {
+        let whole = header.is_whole() && key.is_whole();
+        if !scrubbed && !whole {
             set_bit(&mut view.blocked, row);
         }
     }

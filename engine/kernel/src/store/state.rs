@@ -66,12 +66,7 @@ impl Snapshot {
                 encode_liveness_page(slab as u32, page as u32, words.unwrap_or_default()),
             );
         }
-        Self {
-            registers: head.registers.clone(),
-            words: head.words.read().clone(),
-            scrubs: head.scrubs.clone(),
-            pages,
-        }
+        Self { registers: head.registers.clone(), words: head.words.read().clone(), scrubs: head.scrubs.clone(), pages }
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -163,7 +158,7 @@ pub(crate) fn decode_state_page(first_slot: u64, bytes: &[u8]) -> (Vec<Option<Mu
     let records = bytes.chunks_exact(size_of::<StrengthRecord>()).enumerate();
     let states = records.map(|(row, record)| {
         let record: StrengthRecord = bytemuck::pod_read_unaligned(record);
-        record.read(first_slot + row as u64).unwrap_or_else(|()| {
+        record.read(first_slot + row as u64).unwrap_or_else(|_| {
             damaged.push(row);
             None
         })

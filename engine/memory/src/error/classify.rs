@@ -164,18 +164,12 @@ impl Error {
             | Self::InvalidCursor
             | Self::Unsupported { .. } => ErrorKind::InvalidInput,
             Self::NotFound { .. } | Self::NoSuchNamespace { .. } => ErrorKind::NotFound,
-            Self::IdConflict { .. }
-            | Self::EmbedderMismatch { .. }
-            | Self::DimensionMismatch { .. } => ErrorKind::Conflict,
+            Self::IdConflict { .. } | Self::EmbedderMismatch { .. } | Self::DimensionMismatch { .. } => ErrorKind::Conflict,
             Self::AlreadyOpen { .. } => ErrorKind::AlreadyOpen,
             Self::NoSpace { .. } => ErrorKind::NoSpace,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
             Self::UnsupportedFormat { .. } => ErrorKind::UnsupportedFormat,
-            Self::Failed { .. }
-            | Self::Closed
-            | Self::Storage { .. }
-            | Self::NoEntropy { .. }
-            | Self::Internal { .. } => ErrorKind::Failed,
+            Self::Failed { .. } | Self::Closed | Self::Storage { .. } | Self::NoEntropy { .. } | Self::Internal { .. } => ErrorKind::Failed,
             Self::Busy { .. } => ErrorKind::Busy,
             Self::Unavailable { .. } | Self::BadEmbedding { .. } => ErrorKind::Unavailable,
         }
@@ -189,9 +183,7 @@ impl Error {
             ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::Duplicate => FaultKind::Contract,
             ErrorKind::Busy | ErrorKind::AlreadyOpen => FaultKind::Transient,
             ErrorKind::Unavailable => FaultKind::Downstream,
-            ErrorKind::NoSpace | ErrorKind::Corrupt | ErrorKind::UnsupportedFormat => {
-                FaultKind::Storage
-            }
+            ErrorKind::NoSpace | ErrorKind::Corrupt | ErrorKind::UnsupportedFormat => FaultKind::Storage,
             ErrorKind::Failed => match self {
                 Self::Closed => FaultKind::Contract,
                 Self::Internal { .. } => FaultKind::Internal,
@@ -203,9 +195,7 @@ impl Error {
     /// Whether the same call, unchanged and without reopening, may succeed later.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        matches!(
-            self.kind(),
-            ErrorKind::Busy | ErrorKind::NoSpace | ErrorKind::AlreadyOpen | ErrorKind::Unavailable
-        ) && !matches!(self, Self::BadEmbedding { .. })
+        matches!(self.kind(), ErrorKind::Busy | ErrorKind::NoSpace | ErrorKind::AlreadyOpen | ErrorKind::Unavailable)
+            && !matches!(self, Self::BadEmbedding { .. })
     }
 }

@@ -35,9 +35,7 @@ pub enum Error {
     #[error("the text is blank; give some text, or leave it out and give a vector")]
     BlankText,
     /// The text is too long.
-    #[error(
-        "the text has {len} bytes and at most {max} are allowed; split it into several memories"
-    )]
+    #[error("the text has {len} bytes and at most {max} are allowed; split it into several memories")]
     TextTooLong {
         /// Bytes found.
         len: usize,
@@ -53,9 +51,7 @@ pub enum Error {
         value: f32,
     },
     /// Every component of the vector is zero, or so small that its norm is.
-    #[error(
-        "the vector has norm zero and so no direction; give a vector with a non-zero component"
-    )]
+    #[error("the vector has norm zero and so no direction; give a vector with a non-zero component")]
     ZeroVector,
     /// The vector is not of the namespace's dimension.
     #[error("the vector has dimension {found} and this namespace takes dimension {expected}")]
@@ -67,9 +63,7 @@ pub enum Error {
     },
     /// A text query needs nothing from the store that it does not have, but this call does: no
     /// embedder is configured and no vector was given.
-    #[error(
-        "this call needs a vector, and the store has no embedder; give a vector or open with an embedder"
-    )]
+    #[error("this call needs a vector, and the store has no embedder; give a vector or open with an embedder")]
     NoEmbedder,
 
     // ---- names and lists -----------------------------------------------------------------
@@ -85,9 +79,7 @@ pub enum Error {
         max: usize,
     },
     /// The id names a memory with other content.
-    #[error(
-        "id {id:?} already names a memory with other content; choose another id, or update that memory"
-    )]
+    #[error("id {id:?} already names a memory with other content; choose another id, or update that memory")]
     IdConflict {
         /// The id.
         id: String,
@@ -179,17 +171,13 @@ pub enum Error {
         name: String,
     },
     /// The profile's name is unknown.
-    #[error(
-        "{name:?} is not a profile; use balanced, exploring, critical, recalling, debugging or similarity"
-    )]
+    #[error("{name:?} is not a profile; use balanced, exploring, critical, recalling, debugging or similarity")]
     UnknownProfile {
         /// The name found.
         name: String,
     },
     /// The source's name is unknown.
-    #[error(
-        "{name:?} is not a source; use unspecified, user, agent, tool, document, inferred or imported"
-    )]
+    #[error("{name:?} is not a source; use unspecified, user, agent, tool, document, inferred or imported")]
     UnknownSource {
         /// The name found.
         name: String,
@@ -274,9 +262,7 @@ pub enum Error {
         message: String,
     },
     /// A format this build does not read.
-    #[error(
-        "the store has format {found} and this build reads {supported}; use the build that wrote it, or export and import"
-    )]
+    #[error("the store has format {found} and this build reads {supported}; use the build that wrote it, or export and import")]
     UnsupportedFormat {
         /// The format found.
         found: String,
@@ -284,9 +270,7 @@ pub enum Error {
         supported: String,
     },
     /// The store was made by another embedder.
-    #[error(
-        "the store was made with embedder {stored:?} and {given:?} was given; open it with the former, or re-embed"
-    )]
+    #[error("the store was made with embedder {stored:?} and {given:?} was given; open it with the former, or re-embed")]
     EmbedderMismatch {
         /// The identity in the store.
         stored: String,
@@ -294,9 +278,7 @@ pub enum Error {
         given: String,
     },
     /// The store has another dimension.
-    #[error(
-        "the store has dimension {stored} and {given} was given; open it with {stored}, or re-embed"
-    )]
+    #[error("the store has dimension {stored} and {given} was given; open it with {stored}, or re-embed")]
     DimensionMismatch {
         /// The dimension of the store.
         stored: usize,
@@ -312,9 +294,7 @@ pub enum Error {
         message: String,
     },
     /// The journal has failed and accepts no more writes.
-    #[error(
-        "the store stopped accepting writes after a storage error: {cause}; what was acknowledged is safe, reopen to go on"
-    )]
+    #[error("the store stopped accepting writes after a storage error: {cause}; what was acknowledged is safe, reopen to go on")]
     Failed {
         /// The first error.
         cause: String,
@@ -368,10 +348,7 @@ impl Error {
     /// The error for a text that is not an instant, naming the field it stood in.
     #[must_use]
     pub fn invalid_time(field: impl Into<String>, error: &mnemolith_temporal::TimeError) -> Self {
-        Self::InvalidTime {
-            field: field.into(),
-            message: error.to_string(),
-        }
+        Self::InvalidTime { field: field.into(), message: error.to_string() }
     }
 }
 

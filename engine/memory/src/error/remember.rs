@@ -19,9 +19,7 @@ impl RememberError {
     /// An error with its trace.
     #[must_use]
     pub fn new(error: Error, trace: Vec<RelayTrace>) -> Self {
-        Self {
-            inner: Box::new((error, trace)),
-        }
+        Self { inner: Box::new((error, trace)) }
     }
 
     /// What went wrong.

@@ -15,13 +15,10 @@ pub(crate) fn error(error: KernelError) -> Error {
     match error {
         KernelError::Storage(error) => storage(&error),
         KernelError::Corrupt { file, offset, lsn, what } => Error::Corrupt { path: PathBuf::from(file), offset, lsn, message: what },
-        KernelError::UnsupportedFormat { file, found, supported } => Error::UnsupportedFormat {
-            found: format!("version {found} ({file})"),
-            supported: format!("versions up to {supported}"),
-        },
-        KernelError::DimensionMismatch { stored, given } => {
-            Error::DimensionMismatch { stored: stored as usize, given: given as usize }
+        KernelError::UnsupportedFormat { file, found, supported } => {
+            Error::UnsupportedFormat { found: format!("version {found} ({file})"), supported: format!("versions up to {supported}") }
         }
+        KernelError::DimensionMismatch { stored, given } => Error::DimensionMismatch { stored: stored as usize, given: given as usize },
         KernelError::EmbedderMismatch { stored, given } => Error::EmbedderMismatch { stored, given },
         KernelError::Failed { reason } => Error::Failed { cause: reason.to_string() },
         KernelError::Kernels(message) => Error::InvalidField { field: "MNEMOLITH_SIMD".to_owned(), message: message.to_string() },
@@ -38,9 +35,7 @@ fn storage(error: &StorageError) -> Error {
     match error.kind {
         StorageErrorKind::AlreadyOpen { pid } => Error::AlreadyOpen { pid, path: error.path.clone() },
         StorageErrorKind::NoSpace => Error::NoSpace { path: error.path.clone(), during: error.operation.to_owned() },
-        StorageErrorKind::Damaged => {
-            Error::Corrupt { path: error.path.clone(), offset: 0, lsn: None, message: error.source.to_string() }
-        }
+        StorageErrorKind::Damaged => Error::Corrupt { path: error.path.clone(), offset: 0, lsn: None, message: error.source.to_string() },
         _ => Error::Storage { message: error.to_string() },
     }
 }

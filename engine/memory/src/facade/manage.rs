@@ -9,9 +9,7 @@ use super::{Inner, Memory, convert};
 use crate::Timestamp;
 use crate::content;
 use crate::error::{Error, Result};
-use crate::types::{
-    CheckpointReport, Limits, ListQuery, MemoryRecord, Page, Reinforce, Reinforced, Stats, Tier, Update, VerifyReport,
-};
+use crate::types::{CheckpointReport, Limits, ListQuery, MemoryRecord, Page, Reinforce, Reinforced, Stats, Tier, Update, VerifyReport};
 use crate::validate;
 use crate::{tags, vector};
 
@@ -47,7 +45,8 @@ impl Memory {
             ..Filter::default()
         };
         let (slots, more) = reader.page(&filter, after_lsn, query.limit).map_err(convert::error)?;
-        let memories = slots.into_iter().map(|slot| reader.row(slot).map_err(convert::error).and_then(|row| convert::record(&reader, &row)));
+        let memories =
+            slots.into_iter().map(|slot| reader.row(slot).map_err(convert::error).and_then(|row| convert::record(&reader, &row)));
         let memories = memories.collect::<Result<Vec<_>>>()?;
         let cursor = memories.last().filter(|_| more).map(|last| format!("{:08x}-{:x}", store_mark(inner), last.location.lsn));
         Ok(Page { memories, cursor })
@@ -71,7 +70,8 @@ impl Memory {
         let kept = sequencer.vector(slot).to_vec();
         let tier = convert::tier(&row);
         let text = update.text.as_deref().or(old.text.as_deref());
-        let pairs = update.tags.unwrap_or_else(|| old.tags.iter().map(|tag| (tags::normalise(&tag.display), tag.display.clone())).collect());
+        let pairs =
+            update.tags.unwrap_or_else(|| old.tags.iter().map(|tag| (tags::normalise(&tag.display), tag.display.clone())).collect());
         let normals: Vec<&str> = pairs.iter().map(|(normal, _)| normal.as_str()).collect();
         let header = &row.header;
         let stored = sequencer.store(&NewRow {

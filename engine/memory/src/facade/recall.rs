@@ -172,7 +172,10 @@ impl Asked {
             (!self.checked.tiers.is_empty() && !self.checked.tiers.contains(&tier), format!("its tier is {tier}")),
             (filter.session.is_some() && filter.session != payload.session, "it belongs to another session".to_owned()),
             (filter.after_ms.is_some_and(|after| at < after), format!("it happened at {}, before `after`", Timestamp::from_millis(at))),
-            (filter.before_ms.is_some_and(|before| at >= before), format!("it happened at {}, not before `before`", Timestamp::from_millis(at))),
+            (
+                filter.before_ms.is_some_and(|before| at >= before),
+                format!("it happened at {}, not before `before`", Timestamp::from_millis(at)),
+            ),
             (
                 filter.valence.as_ref().is_some_and(|window| !window.contains(&row.state.valence)),
                 format!("its valence {} lies outside the profile's window", row.state.valence),
@@ -190,12 +193,7 @@ pub(super) fn tier_flags(tiers: &[Tier]) -> Option<[bool; 4]> {
 }
 
 fn kernel_weights(weights: &Weights) -> mnemolith_kernel::Weights {
-    mnemolith_kernel::Weights {
-        importance: weights.b as f32,
-        tags: weights.g as f32,
-        mood: weights.m as f32,
-        floor: weights.floor as f32,
-    }
+    mnemolith_kernel::Weights { importance: weights.b as f32, tags: weights.g as f32, mood: weights.m as f32, floor: weights.floor as f32 }
 }
 
 /// Ids, texts and the rest for the final k, every checksum checked; the slot that does not check out otherwise.

@@ -151,7 +151,10 @@ impl RememberSignal {
     fn result(self, outcome: Outcome) -> Result<RememberResult, RememberError> {
         let trace = outcome.trace;
         let Err(error) = outcome.result.map_err(|fault| fault.error) else {
-            return self.describe().map(|result| RememberResult { trace: trace.clone(), ..result }).map_err(|error| RememberError::new(error, trace));
+            return self
+                .describe()
+                .map(|result| RememberResult { trace: trace.clone(), ..result })
+                .map_err(|error| RememberError::new(error, trace));
         };
         Err(RememberError::new(error, trace))
     }

@@ -15,7 +15,6 @@ mod run;
 
 use std::time::Duration;
 
-#[allow(unused_imports)] // Until the store that finishes a pathway is built.
 pub(crate) use run::{Outcome, Progress};
 
 use crate::error::{Error, FaultKind};
@@ -53,11 +52,7 @@ pub(crate) struct RelaySpec {
 
 impl RelaySpec {
     pub(crate) fn new(relay: Relay, policy: ErrorPolicy) -> Self {
-        Self {
-            relay,
-            policy,
-            envelope: Envelope::default(),
-        }
+        Self { relay, policy, envelope: Envelope::default() }
     }
 
     pub(crate) fn envelope(mut self, envelope: Envelope) -> Self {
@@ -73,6 +68,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
+    #[cfg(test)]
     /// Who is at fault: what a circuit breaker looks at.
     pub(crate) fn kind(&self) -> FaultKind {
         self.error.fault_kind()
@@ -106,10 +102,7 @@ pub(crate) trait Step<S>: Send + Sync {
     /// Waits for what `run` handed over. Only called after `run` returned [`Flow::Suspended`],
     /// and must not return that itself.
     fn settle(&self, _signal: &mut S) -> Result<Flow, Fault> {
-        Err(Fault::from(Error::Internal {
-            place: "pathway".to_owned(),
-            message: "a step suspended and cannot settle".to_owned(),
-        }))
+        Err(Fault::from(Error::Internal { place: "pathway".to_owned(), message: "a step suspended and cannot settle".to_owned() }))
     }
 }
 
@@ -132,9 +125,7 @@ pub(crate) struct PathwayRecipe<S> {
 impl<S> PathwayRecipe<S> {
     /// An empty recipe, to be filled in order.
     pub(crate) fn builder() -> RecipeBuilder<S> {
-        RecipeBuilder {
-            entries: Vec::new(),
-        }
+        RecipeBuilder { entries: Vec::new() }
     }
 
     /// The pathway of `remember`: the four relays that encode, and the two that come after, with
@@ -151,22 +142,10 @@ impl<S> PathwayRecipe<S> {
         use ErrorPolicy::{DegradeGracefully, FailFast};
         Self::builder()
             .step(RelaySpec::new(Relay::DedupGuard, FailFast), dedup_guard)
-            .step(
-                RelaySpec::new(Relay::TagTransduction, FailFast),
-                tag_transduction,
-            )
-            .step(
-                RelaySpec::new(Relay::DopaminergicSurprise, FailFast),
-                surprise,
-            )
-            .step(
-                RelaySpec::new(Relay::CorticalWrite, FailFast),
-                cortical_write,
-            )
-            .absent(
-                RelaySpec::new(Relay::GraphLinking, DegradeGracefully),
-                "this build does not link memories",
-            )
+            .step(RelaySpec::new(Relay::TagTransduction, FailFast), tag_transduction)
+            .step(RelaySpec::new(Relay::DopaminergicSurprise, FailFast), surprise)
+            .step(RelaySpec::new(Relay::CorticalWrite, FailFast), cortical_write)
+            .absent(RelaySpec::new(Relay::GraphLinking, DegradeGracefully), "this build does not link memories")
             .absent(
                 RelaySpec::new(Relay::KgEnrichment, DegradeGracefully).envelope(Envelope {
                     timeout: Some(Duration::from_secs(8)),
@@ -179,6 +158,7 @@ impl<S> PathwayRecipe<S> {
             .build()
     }
 
+    #[cfg(test)]
     /// The relays as declared, in order.
     pub(crate) fn specs(&self) -> impl Iterator<Item = &RelaySpec> {
         self.entries.iter().map(|entry| &entry.spec)
@@ -194,20 +174,14 @@ impl<S> RecipeBuilder<S> {
     /// The next relay, with its step.
     #[must_use]
     pub(crate) fn step(mut self, spec: RelaySpec, step: impl Step<S> + 'static) -> Self {
-        self.entries.push(Entry {
-            spec,
-            work: Work::Step(Box::new(step)),
-        });
+        self.entries.push(Entry { spec, work: Work::Step(Box::new(step)) });
         self
     }
 
     /// The next relay, which this build has no step for.
     #[must_use]
     pub(crate) fn absent(mut self, spec: RelaySpec, detail: impl Into<String>) -> Self {
-        self.entries.push(Entry {
-            spec,
-            work: Work::Absent(detail.into()),
-        });
+        self.entries.push(Entry { spec, work: Work::Absent(detail.into()) });
         self
     }
 
@@ -223,14 +197,10 @@ impl<S> RecipeBuilder<S> {
             check_envelope(&entry.spec)?;
             let guarded = entry.spec.envelope != Envelope::default();
             if guarded && matches!(entry.work, Work::Step(_)) {
-                return Err(RecipeError::EnvelopeNotCarriedOut {
-                    relay: entry.spec.relay,
-                });
+                return Err(RecipeError::EnvelopeNotCarriedOut { relay: entry.spec.relay });
             }
         }
-        Ok(PathwayRecipe {
-            entries: self.entries,
-        })
+        Ok(PathwayRecipe { entries: self.entries })
     }
 }
 
@@ -245,10 +215,7 @@ fn check_order(relays: &[Relay]) -> Result<(), RecipeError> {
         match relays.get(index) {
             Some(found) if *found == expected => {}
             Some(found) if relays.contains(&expected) => {
-                return Err(RecipeError::WrongOrder {
-                    expected,
-                    found: *found,
-                });
+                return Err(RecipeError::WrongOrder { expected, found: *found });
             }
             _ => return Err(RecipeError::Missing { relay: expected }),
         }
@@ -267,9 +234,7 @@ fn check_policy(spec: &RelaySpec) -> Result<(), RecipeError> {
 }
 
 fn check_envelope(spec: &RelaySpec) -> Result<(), RecipeError> {
-    let RelaySpec {
-        relay, envelope, ..
-    } = spec;
+    let RelaySpec { relay, envelope, .. } = spec;
     let relay = *relay;
     if relay == Relay::CorticalWrite {
         if envelope.timeout.is_some() {
@@ -286,22 +251,12 @@ fn check_envelope(spec: &RelaySpec) -> Result<(), RecipeError> {
         }
     }
     if envelope.timeout == Some(Duration::ZERO) {
-        return Err(RecipeError::NothingPasses {
-            relay,
-            part: "timeout",
-        });
+        return Err(RecipeError::NothingPasses { relay, part: "timeout" });
     }
     if envelope.bulkhead == Some(0) {
-        return Err(RecipeError::NothingPasses {
-            relay,
-            part: "bulkhead",
-        });
+        return Err(RecipeError::NothingPasses { relay, part: "bulkhead" });
     }
-    if envelope
-        .breaker
-        .as_deref()
-        .is_some_and(|name| name.trim().is_empty())
-    {
+    if envelope.breaker.as_deref().is_some_and(|name| name.trim().is_empty()) {
         return Err(RecipeError::BlankBreaker { relay });
     }
     Ok(())

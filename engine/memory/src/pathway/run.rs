@@ -43,6 +43,7 @@ impl Progress {
         matches!(self.state, State::Suspended(_))
     }
 
+    #[cfg(test)]
     /// The fault that ended it, so far.
     pub(crate) fn fault(&self) -> Option<&Fault> {
         match &self.state {
@@ -64,21 +65,13 @@ pub(crate) struct Outcome {
 impl<S> PathwayRecipe<S> {
     /// Runs relays until one suspends or the pathway is over.
     pub(crate) fn begin(&self, signal: &mut S, clock: &dyn Clock) -> Progress {
-        let mut progress = Progress {
-            trace: Vec::with_capacity(self.entries.len()),
-            state: State::Running,
-        };
+        let mut progress = Progress { trace: Vec::with_capacity(self.entries.len()), state: State::Running };
         self.advance(&mut progress, signal, clock);
         progress
     }
 
     /// Settles what is suspended, and runs the rest to the end.
-    pub(crate) fn finish(
-        &self,
-        mut progress: Progress,
-        signal: &mut S,
-        clock: &dyn Clock,
-    ) -> Outcome {
+    pub(crate) fn finish(&self, mut progress: Progress, signal: &mut S, clock: &dyn Clock) -> Outcome {
         while let State::Suspended(so_far) = progress.state {
             if let Some(entry) = self.entries.get(progress.trace.len()) {
                 let (flow, elapsed) = timed(clock, || match &entry.work {
@@ -95,10 +88,7 @@ impl<S> PathwayRecipe<S> {
             State::Over(fault) => fault,
             State::Running | State::Suspended(_) => None,
         };
-        Outcome {
-            trace: progress.trace,
-            result: fault.map_or(Ok(()), Err),
-        }
+        Outcome { trace: progress.trace, result: fault.map_or(Ok(()), Err) }
     }
 
     fn advance(&self, progress: &mut Progress, signal: &mut S, clock: &dyn Clock) {
@@ -114,11 +104,7 @@ impl<S> PathwayRecipe<S> {
             record(progress, entry, flow, elapsed);
         }
         if let State::Over(fault) = &progress.state {
-            let reason = if fault.is_some() {
-                "an earlier relay failed"
-            } else {
-                "bypassed"
-            };
+            let reason = if fault.is_some() { "an earlier relay failed" } else { "bypassed" };
             for entry in self.entries.iter().skip(progress.trace.len()) {
                 progress.trace.push(RelayTrace {
                     relay: entry.spec.relay,
@@ -132,12 +118,7 @@ impl<S> PathwayRecipe<S> {
 }
 
 /// Writes down how a relay ended, and decides what follows.
-fn record<S>(
-    progress: &mut Progress,
-    entry: &Entry<S>,
-    flow: Result<Flow, Fault>,
-    elapsed: Duration,
-) {
+fn record<S>(progress: &mut Progress, entry: &Entry<S>, flow: Result<Flow, Fault>, elapsed: Duration) {
     let (status, detail, state) = match flow {
         Ok(Flow::Suspended) => {
             progress.state = State::Suspended(elapsed);
@@ -154,22 +135,16 @@ fn record<S>(
             }
         }
     };
-    progress.trace.push(RelayTrace {
-        relay: entry.spec.relay,
-        status,
-        elapsed,
-        detail,
-    });
+    progress.trace.push(RelayTrace { relay: entry.spec.relay, status, elapsed, detail });
     progress.state = state;
 }
 
 /// Settles a step; one that suspends again is at fault, or the pathway would never end.
 fn settle<S>(step: &dyn Step<S>, signal: &mut S) -> Result<Flow, Fault> {
     match step.settle(signal)? {
-        Flow::Suspended => Err(Fault::from(Error::Internal {
-            place: "pathway".to_owned(),
-            message: "a step suspended while it was settled".to_owned(),
-        })),
+        Flow::Suspended => {
+            Err(Fault::from(Error::Internal { place: "pathway".to_owned(), message: "a step suspended while it was settled".to_owned() }))
+        }
         flow => Ok(flow),
     }
 }
@@ -188,9 +163,6 @@ fn guarded<S>(entry: &Entry<S>, work: impl FnOnce() -> Result<Flow, Fault>) -> R
             .map(|text| (*text).to_owned())
             .or_else(|| payload.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "a panic without a message".to_owned());
-        Err(Fault::from(Error::Internal {
-            place: entry.spec.relay.to_string(),
-            message,
-        }))
+        Err(Fault::from(Error::Internal { place: entry.spec.relay.to_string(), message }))
     })
 }

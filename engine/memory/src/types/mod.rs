@@ -14,8 +14,7 @@ mod vocabulary;
 
 pub use query::{Breakdown, Hit, ListQuery, MemoryRecord, Page, Plan, Recall, RecallQuery, WhyNot};
 pub use remember::{
-    Enrichment, Location, Reinforce, Reinforced, RelayTrace, RememberRequest, RememberResult, Soul,
-    StatedRelation, Status, Update,
+    Enrichment, Location, Reinforce, Reinforced, RelayTrace, RememberRequest, RememberResult, Soul, StatedRelation, Status, Update,
 };
 pub use report::{CheckpointReport, Stats, VerifyReport};
 pub use vocabulary::{Durability, Limits, Profile, Relay, RelayStatus, Source, Tier, Weights};

@@ -64,18 +64,12 @@ impl RecallQuery {
 
     /// Looks for a text. It is data: no character in it is an operator.
     pub fn new(text: impl Into<String>) -> Self {
-        Self {
-            text: Some(text.into()),
-            ..Self::default()
-        }
+        Self { text: Some(text.into()), ..Self::default() }
     }
 
     /// Looks for the neighbours of a vector of the namespace's dimension.
     pub fn from_vector(vector: impl Into<Vec<f32>>) -> Self {
-        Self {
-            vector: Some(vector.into()),
-            ..Self::default()
-        }
+        Self { vector: Some(vector.into()), ..Self::default() }
     }
 
     /// The text to look for.
@@ -313,15 +307,7 @@ impl ListQuery {
 
     /// Every memory.
     pub fn new() -> Self {
-        Self {
-            tags_all: Vec::new(),
-            tiers: Vec::new(),
-            session: None,
-            after: None,
-            before: None,
-            limit: Self::DEFAULT_LIMIT,
-            cursor: None,
-        }
+        Self { tags_all: Vec::new(), tiers: Vec::new(), session: None, after: None, before: None, limit: Self::DEFAULT_LIMIT, cursor: None }
     }
 
     /// Only memories that carry every one of these tags.

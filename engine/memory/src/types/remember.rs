@@ -53,18 +53,12 @@ pub struct RememberRequest {
 impl RememberRequest {
     /// A memory of a text. The store's embedder, if it has one, makes the vector.
     pub fn new(text: impl Into<String>) -> Self {
-        Self {
-            text: Some(text.into()),
-            ..Self::default()
-        }
+        Self { text: Some(text.into()), ..Self::default() }
     }
 
     /// A memory of a vector of the namespace's dimension, of any norm but zero.
     pub fn from_vector(vector: impl Into<Vec<f32>>) -> Self {
-        Self {
-            vector: Some(vector.into()),
-            ..Self::default()
-        }
+        Self { vector: Some(vector.into()), ..Self::default() }
     }
 
     /// The text: not blank, at most [`Limits::TEXT_BYTES`](crate::Limits::TEXT_BYTES). Kept
@@ -211,11 +205,7 @@ impl Soul {
     /// A persona that changes nothing.
     #[must_use]
     pub fn new(version: u16) -> Self {
-        Self {
-            version,
-            boosts: BTreeMap::new(),
-            valence_gain: 1.0,
-        }
+        Self { version, boosts: BTreeMap::new(), valence_gain: 1.0 }
     }
 
     /// Boosts memories with this tag.
@@ -246,16 +236,8 @@ pub struct StatedRelation {
 
 impl StatedRelation {
     /// A relation.
-    pub fn new(
-        subject: impl Into<String>,
-        predicate: impl Into<String>,
-        object: impl Into<String>,
-    ) -> Self {
-        Self {
-            subject: subject.into(),
-            predicate: predicate.into(),
-            object: object.into(),
-        }
+    pub fn new(subject: impl Into<String>, predicate: impl Into<String>, object: impl Into<String>) -> Self {
+        Self { subject: subject.into(), predicate: predicate.into(), object: object.into() }
     }
 }
 
@@ -389,11 +371,7 @@ pub struct Reinforce {
 impl Reinforce {
     /// The memory `id` led to `outcome`, -1 (bad) ..= 1 (good).
     pub fn new(id: impl Into<String>, outcome: f64) -> Self {
-        Self {
-            id: id.into(),
-            outcome,
-            with: Vec::new(),
-        }
+        Self { id: id.into(), outcome, with: Vec::new() }
     }
 
     /// The memories that were recalled together with it, whose links to it grow.

@@ -64,12 +64,7 @@ pub enum Tier {
 
 impl Tier {
     /// Every tier, in the order of [`Tier::code`].
-    pub const ALL: [Self; 4] = [
-        Self::Working,
-        Self::Episodic,
-        Self::Semantic,
-        Self::Procedural,
-    ];
+    pub const ALL: [Self; 4] = [Self::Working, Self::Episodic, Self::Semantic, Self::Procedural];
 
     /// The printed name.
     #[must_use]
@@ -90,9 +85,7 @@ impl Tier {
         Self::ALL
             .into_iter()
             .find(|tier| name.eq_ignore_ascii_case(tier.as_str()))
-            .ok_or_else(|| Error::UnknownTier {
-                name: name.to_owned(),
-            })
+            .ok_or_else(|| Error::UnknownTier { name: name.to_owned() })
     }
 
     /// The two bits that stand for the tier on disk.
@@ -142,15 +135,7 @@ pub enum Source {
 
 impl Source {
     /// Every source, in the order of [`Source::code`].
-    pub const ALL: [Self; 7] = [
-        Self::Unspecified,
-        Self::User,
-        Self::Agent,
-        Self::Tool,
-        Self::Document,
-        Self::Inferred,
-        Self::Imported,
-    ];
+    pub const ALL: [Self; 7] = [Self::Unspecified, Self::User, Self::Agent, Self::Tool, Self::Document, Self::Inferred, Self::Imported];
 
     /// The printed name.
     #[must_use]
@@ -174,9 +159,7 @@ impl Source {
         Self::ALL
             .into_iter()
             .find(|source| name.eq_ignore_ascii_case(source.as_str()))
-            .ok_or_else(|| Error::UnknownSource {
-                name: name.to_owned(),
-            })
+            .ok_or_else(|| Error::UnknownSource { name: name.to_owned() })
     }
 
     /// The byte that stands for the source on disk.
@@ -224,14 +207,7 @@ pub enum Profile {
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 6] = [
-        Self::Balanced,
-        Self::Exploring,
-        Self::Critical,
-        Self::Recalling,
-        Self::Debugging,
-        Self::Similarity,
-    ];
+    pub const ALL: [Self; 6] = [Self::Balanced, Self::Exploring, Self::Critical, Self::Recalling, Self::Debugging, Self::Similarity];
 
     /// The printed name.
     #[must_use]
@@ -254,9 +230,7 @@ impl Profile {
         Self::ALL
             .into_iter()
             .find(|profile| name.eq_ignore_ascii_case(profile.as_str()))
-            .ok_or_else(|| Error::UnknownProfile {
-                name: name.to_owned(),
-            })
+            .ok_or_else(|| Error::UnknownProfile { name: name.to_owned() })
     }
 
     /// The weights of the profile.
@@ -275,48 +249,12 @@ impl Profile {
     #[must_use]
     pub const fn weights(self) -> Weights {
         match self {
-            Self::Balanced => Weights {
-                b: 0.20,
-                g: 0.10,
-                m: 0.10,
-                floor: 0.35,
-                valence_window: None,
-            },
-            Self::Exploring => Weights {
-                b: 0.05,
-                g: 0.05,
-                m: 0.05,
-                floor: 0.70,
-                valence_window: None,
-            },
-            Self::Critical => Weights {
-                b: 0.50,
-                g: 0.10,
-                m: 0.10,
-                floor: 0.60,
-                valence_window: None,
-            },
-            Self::Recalling => Weights {
-                b: 0.20,
-                g: 0.25,
-                m: 0.20,
-                floor: 0.35,
-                valence_window: None,
-            },
-            Self::Debugging => Weights {
-                b: 0.30,
-                g: 0.10,
-                m: 0.10,
-                floor: 0.10,
-                valence_window: Some((-127, 0)),
-            },
-            Self::Similarity => Weights {
-                b: 0.0,
-                g: 0.0,
-                m: 0.0,
-                floor: 0.35,
-                valence_window: None,
-            },
+            Self::Balanced => Weights { b: 0.20, g: 0.10, m: 0.10, floor: 0.35, valence_window: None },
+            Self::Exploring => Weights { b: 0.05, g: 0.05, m: 0.05, floor: 0.70, valence_window: None },
+            Self::Critical => Weights { b: 0.50, g: 0.10, m: 0.10, floor: 0.60, valence_window: None },
+            Self::Recalling => Weights { b: 0.20, g: 0.25, m: 0.20, floor: 0.35, valence_window: None },
+            Self::Debugging => Weights { b: 0.30, g: 0.10, m: 0.10, floor: 0.10, valence_window: Some((-127, 0)) },
+            Self::Similarity => Weights { b: 0.0, g: 0.0, m: 0.0, floor: 0.35, valence_window: None },
         }
     }
 }
@@ -378,14 +316,8 @@ pub enum Relay {
 
 impl Relay {
     /// Every relay, in the order of the pathway.
-    pub const ALL: [Self; 6] = [
-        Self::DedupGuard,
-        Self::TagTransduction,
-        Self::DopaminergicSurprise,
-        Self::CorticalWrite,
-        Self::GraphLinking,
-        Self::KgEnrichment,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::DedupGuard, Self::TagTransduction, Self::DopaminergicSurprise, Self::CorticalWrite, Self::GraphLinking, Self::KgEnrichment];
 
     /// The printed name.
     #[must_use]
@@ -469,12 +401,7 @@ mod tests {
         }
         assert_eq!((Tier::from_code(4), Source::from_code(7)), (None, None));
         for wrong in ["", "episodic ", "long-term"] {
-            assert_eq!(
-                Tier::parse(wrong),
-                Err(Error::UnknownTier {
-                    name: wrong.to_owned()
-                })
-            );
+            assert_eq!(Tier::parse(wrong), Err(Error::UnknownTier { name: wrong.to_owned() }));
             assert!(Profile::parse(wrong).is_err() && Source::parse(wrong).is_err());
         }
     }
@@ -499,10 +426,7 @@ mod tests {
             }
         }
         let plain = Profile::Similarity.weights();
-        assert_eq!(
-            (plain.b, plain.g, plain.m, plain.valence_window),
-            (0.0, 0.0, 0.0, None)
-        );
+        assert_eq!((plain.b, plain.g, plain.m, plain.valence_window), (0.0, 0.0, 0.0, None));
         // The claim of the documentation of Exploring.
         let weights = Profile::Exploring.weights();
         assert!(1.0 / (1.0 + weights.b) > 0.95);
