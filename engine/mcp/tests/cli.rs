@@ -1,7 +1,9 @@
 //! The command line, from outside.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
 
 mod support;
+
+use std::io::{Read, Seek, SeekFrom, Write};
 
 use serde_json::json;
 use support::{Folder, binary, run};
@@ -29,7 +31,7 @@ fn a_memory_goes_in_and_comes_out_again_in_every_form() {
     let ran = folder.run(["get", "cat"]);
     assert!(ran.code == 0 && ran.out.contains("The cat is called Miso"), "{ran:?}");
     assert_eq!(folder.run(["get", "cat", "--json"]).json()["memory"]["valence"], -5);
-    assert_eq!(folder.run(["reinforce", "cat", "-0.5", "--with", "key", "--json"]).json()["recall_count"], 1);
+    assert_eq!(folder.run(["reinforce", "cat", "-0.5", "--json"]).json()["recall_count"], 1);
     assert_eq!(folder.run(["stats", "--json"]).json()["live"], 2);
     assert_eq!(folder.run(["verify", "--json"]).json()["clean"], true);
     assert_eq!(folder.run(["forget", "cat"]).code, 0);
@@ -74,6 +76,7 @@ fn the_exit_code_tells_wrong_usage_from_failure() {
     let endpoint = folder.run(["exec", "--embedder", "http://localhost:11434/v1"]);
     assert!(endpoint.err.contains("not built yet"), "{endpoint:?}");
 
+    let folder = Folder::new();
     let ran = folder.run(["recall", "x"]);
     assert!(ran.code == 1 && ran.err.starts_with("error: there is no store in"), "{ran:?}");
     assert!(!folder.store().exists(), "a recall made a store");
@@ -89,6 +92,32 @@ fn the_exit_code_tells_wrong_usage_from_failure() {
     assert_eq!(folder.run(["remember", "y", "--id", "a"]).code, 1, "one id, two contents");
     assert_eq!(folder.run(["stats", "--dim", "8"]).code, 1, "another dimension");
     assert_eq!(folder.run(["reinforce", "a", "2"]).code, 2);
+}
+
+/// Flips every bit of some bytes of a file of the namespace `default`.
+fn damage(folder: &Folder, file: &str, from: u64, len: usize) {
+    let path = folder.store().join("default").join(file);
+    let mut file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut bytes = vec![0; len];
+    file.seek(SeekFrom::Start(from)).unwrap();
+    file.read_exact(&mut bytes).unwrap();
+    bytes.iter_mut().for_each(|byte| *byte = !*byte);
+    file.seek(SeekFrom::Start(from)).unwrap();
+    file.write_all(&bytes).unwrap();
+}
+
+#[test]
+fn damage_has_an_exit_code_of_its_own() {
+    let folder = Folder::new();
+    folder.run(["remember", "in one piece", "--id", "a"]);
+    damage(&folder, "slabs/00000000/vectors.slab", 0, 64);
+    let ran = folder.run(["verify"]);
+    assert!(ran.code == 3 && ran.out.contains("vectors.slab") && ran.err.starts_with("error: "), "{ran:?}");
+    damage(&folder, "superblock", 0, 128 << 10);
+    for arguments in [&["stats"][..], &["remember", "x"], &["exec"]] {
+        let ran = folder.run(arguments);
+        assert!(ran.code == 3 && ran.err.contains("superblock"), "{arguments:?}: {ran:?}");
+    }
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn a_memory_is_remembered_recalled_read_reinforced_changed_and_forgotten() {
     assert_eq!((&memory["id"], &memory["predecessor"]), (&json!("lunch"), &json!("deploy-17")));
     assert_eq!((&memory["last_recall"], &memory["recall_count"]), (&Value::Null, &json!(0)));
 
-    let after = exec.done(json!({"op": "reinforce", "id": "lunch", "outcome": 1.0, "with": ["deploy-17"]}));
+    let after = exec.done(json!({"op": "reinforce", "id": "lunch", "outcome": 1.0}));
     near(&after["strength"], 1.2);
     assert_eq!((&after["valence"], &after["recall_count"]), (&json!(38), &json!(1)));
 

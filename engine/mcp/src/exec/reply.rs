@@ -207,8 +207,9 @@ view!(Reinforced, |it| { "strength": it.strength, "valence": it.valence, "recall
 
 view!(CheckpointReport, |it| {
     "checkpoint_lsn": it.checkpoint_lsn,
-    "written_bytes": it.written_bytes,
-    "segments_recycled": it.segments_recycled,
+    "pages": it.pages,
+    "segments_removed": it.segments_removed,
+    "rows_destroyed": it.rows_destroyed,
     "micros": micros(it.elapsed),
 });
 
@@ -216,9 +217,9 @@ view!(VerifyReport, |it| {
     "clean": it.is_clean(),
     "memories": it.memories,
     "rows": it.rows,
-    "payloads": it.payloads,
-    "frames": it.frames,
-    "bytes": it.bytes,
+    "pages": it.pages,
+    "index_files": it.index_files,
+    "log_records": it.log_records,
     "problems": it.problems,
 });
 
@@ -295,7 +296,7 @@ mod tests {
     fn figures_and_times_print_in_their_shortest_form() {
         let report = CheckpointReport::default();
         let (line, _) = parsed(None, &Ok(Reply::Checkpointed(report)));
-        assert_eq!(line, r#"{"ok":true,"checkpoint_lsn":0,"written_bytes":0,"segments_recycled":0,"micros":0}"#);
+        assert_eq!(line, r#"{"ok":true,"checkpoint_lsn":0,"pages":0,"segments_removed":0,"rows_destroyed":0,"micros":0}"#);
         let (line, _) = parsed(None, &Ok(Reply::Clock(Timestamp::from_millis(0))));
         assert_eq!(line, r#"{"ok":true,"now":"1970-01-01T00:00:00Z"}"#);
     }

@@ -131,14 +131,14 @@ impl Screen {
 
     pub(crate) fn verified(self, report: &VerifyReport) -> String {
         let read = format!(
-            "{} memories, {} vector rows, {} payloads, {} log frames, {} bytes read",
-            report.memories, report.rows, report.payloads, report.frames, report.bytes
+            "{} live memories, {} rows with vector and payload, {} pages, {} index files, {} log records",
+            report.memories, report.rows, report.pages, report.index_files, report.log_records
         );
         if report.is_clean() {
             return format!("no problem found: {read}");
         }
         let problems: Vec<_> = report.problems.iter().map(|problem| one_line(problem)).collect();
-        format!("{} problems found: {read}\n{}", report.problems.len(), problems.join("\n"))
+        format!("problems found: {}; {read}\n{}", report.problems.len(), problems.join("\n"))
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) const CONVERSATION: &[Utterance] = &[
 ];
 
 /// What is asked of it.
-pub(super) const QUESTION: &str = "Which nuts must Ines not eat?";
+pub(super) const QUESTION: &str = "Are walnuts bad for Ines?";
 /// A question that only memories with [`FILTER_TAG`] may answer.
 pub(super) const FILTERED_QUESTION: &str = "What about Tobias and his dog?";
 /// The tag of the filter.
