@@ -243,7 +243,7 @@ impl Memory {
             journal: found.journal.to_owned(),
             kernel: found.kernel,
             dimension: inner.dimension(),
-            embedder: inner.store.embedder().to_owned(),
+            embedder: Some(inner.store.embedder()).filter(|name| !name.is_empty()).unwrap_or("none").to_owned(),
         })
     }
 }

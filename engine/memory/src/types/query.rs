@@ -164,7 +164,7 @@ pub struct Hit {
     pub cosine: f64,
     /// The text as given.
     pub text: Option<String>,
-    /// The tags in their normal form.
+    /// The tags as they were given, without repetitions.
     pub tags: Vec<String>,
     /// When it happened.
     pub at: Timestamp,
@@ -238,7 +238,7 @@ pub struct MemoryRecord {
     pub id: String,
     /// The text as given.
     pub text: Option<String>,
-    /// The tags in their normal form.
+    /// The tags as they were given, without repetitions.
     pub tags: Vec<String>,
     /// The metadata.
     pub metadata: Metadata,
