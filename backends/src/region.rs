@@ -55,11 +55,11 @@ impl Gate {
         Self { lock: Arc::new(RwLock::new(())) }
     }
 
-    /// Enters as a reader. Recursive: a thread that already holds a pass never waits for a scrubber that waits for it.
+    /// Enters as a reader, behind a scrubber that waits already: readers who keep arriving cannot hold it off.
     ///
-    /// The price of that: readers who keep arriving can hold a scrubber off for as long as their passes overlap.
+    /// The price of that: a thread that already holds a pass of this gate must not ask for another.
     pub fn read(&self) -> ReadPass {
-        ReadPass { guard: self.lock.read_arc_recursive() }
+        ReadPass { guard: self.lock.read_arc() }
     }
 
     /// Waits until no reader is inside. A thread that holds a [`ReadPass`] of this gate and asks for this waits forever.

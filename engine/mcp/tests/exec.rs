@@ -218,7 +218,7 @@ fn a_request_that_is_not_exactly_right_is_refused_with_the_name_of_what_is_wrong
         let mut request = json!({"op": op, "text": "x"});
         request[field] = value;
         let (kind, code, message) = exec.refused(request);
-        assert_eq!((kind.as_str(), code.as_str()), ("Unavailable", "Unavailable"));
+        assert_eq!((kind.as_str(), code.as_str()), ("InvalidInput", "Unsupported"));
         assert!(message.contains(field), "{message}");
     }
     assert_eq!(exec.done(json!({"op": "stats"}))["stored"], 0, "a refused request stored something");

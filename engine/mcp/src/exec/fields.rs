@@ -91,10 +91,7 @@ impl Fields {
         match self.take(name) {
             None | Some(Value::Bool(false)) => Ok(()),
             Some(Value::Array(items)) if items.is_empty() => Ok(()),
-            Some(_) => Err(Failure::from(Error::Unavailable {
-                service: format!("field `{name}`"),
-                message: "this build does not have it yet; leave it out".to_owned(),
-            })),
+            Some(_) => Err(Failure::from(Error::Unsupported { what: format!("field `{name}`") })),
         }
     }
 

@@ -94,7 +94,7 @@ fn what_is_not_built_is_refused_where_it_asks_for_something() {
         given.unbuilt(name).unwrap();
     }
     let failure = given.unbuilt("entities").unwrap_err();
-    assert_eq!((failure.kind, failure.code), (ErrorKind::Unavailable, "Unavailable"));
+    assert_eq!((failure.kind, failure.code), (ErrorKind::InvalidInput, "Unsupported"));
     assert!(failure.message.contains("`entities`"), "{}", failure.message);
 }
 

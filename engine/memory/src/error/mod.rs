@@ -329,7 +329,7 @@ pub enum Error {
         message: String,
     },
     /// A feature that this build does not have.
-    #[error("{what} is not in this build")]
+    #[error("{what} is not in this build; leave it out")]
     Unsupported {
         /// Which feature.
         what: String,
