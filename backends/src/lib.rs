@@ -12,6 +12,6 @@ mod uses;
 
 pub use error::{StorageError, StorageErrorKind};
 pub use file::FileBackend;
-pub use memory::MemoryBackend;
+pub use memory::{MemoryBackend, NamespaceImage};
 pub use region::{Gate, ReadPass, Region, RegionWriter, WritePass};
 pub use seam::{Backend, Directory, LogFile, Result};

@@ -67,6 +67,11 @@ impl Gate {
         WritePass { guard: self.lock.write_arc() }
     }
 
+    /// As [`Gate::write`], without waiting: `None` while anybody is inside. For who may hold a [`ReadPass`] itself.
+    pub fn try_write(&self) -> Option<WritePass> {
+        self.lock.try_write_arc().map(|guard| WritePass { guard })
+    }
+
     fn admitted(&self, pass: &ReadPass) -> bool {
         Arc::ptr_eq(&self.lock, ArcRwLockReadGuard::rwlock(&pass.guard))
     }

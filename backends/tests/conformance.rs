@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use mnemolith_backends::{Backend, FileBackend, MemoryBackend, conformance};
+use mnemolith_backends::{Backend, FileBackend, MemoryBackend, NamespaceImage, StorageErrorKind, conformance};
 
 #[test]
 fn memory_conforms() {
@@ -19,4 +19,27 @@ fn files_conform() {
         roots.lock().unwrap().push(root);
         Arc::new(backend)
     });
+}
+
+#[test]
+fn an_image_of_memory_is_the_whole_namespace() {
+    let backend = MemoryBackend::new();
+    assert_eq!(backend.export("a").unwrap(), None);
+    let directory = backend.open("a").unwrap();
+    directory.create_folder("empty").unwrap();
+    directory.create_folder("full/deep").unwrap();
+    directory.replace("full/deep/file", b"bytes").unwrap();
+    directory.create_region("region", 100).unwrap().append_at(98, b"xy").unwrap();
+    assert!(matches!(backend.export("a").unwrap_err().kind, StorageErrorKind::AlreadyOpen { .. }));
+    assert!(matches!(backend.import("a", &NamespaceImage::default()).unwrap_err().kind, StorageErrorKind::AlreadyOpen { .. }));
+    drop(directory);
+    let image = backend.export("a").unwrap().unwrap();
+    assert_eq!(image.files["full/deep/file"], b"bytes");
+    assert_eq!((image.files["region"].len(), &image.files["region"][98..]), (100, b"xy".as_slice()));
+    let other = MemoryBackend::new();
+    other.open("b").unwrap().replace("gone", b"").unwrap();
+    other.import("b", &image).unwrap();
+    assert_eq!(other.export("b").unwrap().unwrap(), image);
+    let bad = NamespaceImage { files: [("../out".to_owned(), Vec::new())].into(), ..NamespaceImage::default() };
+    other.import("b", &bad).unwrap_err();
 }

@@ -23,10 +23,68 @@ pub struct MemoryBackend {
     namespaces: Arc<Mutex<BTreeMap<String, Arc<Namespace>>>>,
 }
 
+/// All of a namespace at rest: what [`MemoryBackend::export`] gives and [`MemoryBackend::import`] takes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamespaceImage {
+    /// Paths of the folders.
+    pub folders: BTreeSet<String>,
+    /// Contents of the files, by path.
+    pub files: BTreeMap<String, Vec<u8>>,
+}
+
 impl MemoryBackend {
     /// An empty root.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Copies a namespace out, to keep it elsewhere or to look at its bytes; `None` where there is none.
+    ///
+    /// # Errors
+    /// As [`Backend::open`]: the bytes of a namespace in use do not stand still.
+    pub fn export(&self, namespace: &str) -> Result<Option<NamespaceImage>> {
+        if !self.namespaces.lock().contains_key(namespace) {
+            return Ok(None);
+        }
+        let directory = self.open_here(namespace)?;
+        let (folders, paths) = {
+            let tree = directory.tree();
+            (tree.folders.clone(), tree.files.keys().cloned().collect::<Vec<_>>())
+        };
+        let mut files = BTreeMap::new();
+        for path in paths {
+            if let Some(bytes) = directory.read(&path, u64::MAX)? {
+                files.insert(path, bytes);
+            }
+        }
+        Ok(Some(NamespaceImage { folders, files }))
+    }
+
+    /// Puts an image in the place of a namespace and whatever it held. Folders that files lie in are made where the image lacks them.
+    ///
+    /// # Errors
+    /// As [`Backend::remove`], or where the image holds a path that no backend accepts: the namespace is then gone or incomplete.
+    pub fn import(&self, namespace: &str, image: &NamespaceImage) -> Result<()> {
+        self.remove(namespace)?;
+        let directory = self.open_here(namespace)?;
+        image.folders.iter().try_for_each(|folder| directory.create_folder(folder))?;
+        for (path, bytes) in &image.files {
+            names::check_file("import", path)?;
+            directory.create_folder(parent(path))?;
+            directory.replace(path, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn open_here(&self, namespace: &str) -> Result<MemoryDirectory> {
+        names::check_namespace("open", namespace)?;
+        let mut namespaces = self.namespaces.lock();
+        let kept = Arc::clone(namespaces.entry(namespace.to_owned()).or_default());
+        if kept.open.swap(true, Ordering::AcqRel) {
+            return Err(already_open("open", namespace));
+        }
+        let hold = Hold { name: namespace.to_owned(), namespace: kept, gate: Gate::new(), uses: Mutex::default() };
+        Ok(MemoryDirectory { hold: Arc::new(hold) })
     }
 }
 
@@ -70,14 +128,7 @@ impl Backend for MemoryBackend {
     }
 
     fn open(&self, namespace: &str) -> Result<Arc<dyn Directory>> {
-        names::check_namespace("open", namespace)?;
-        let mut namespaces = self.namespaces.lock();
-        let kept = Arc::clone(namespaces.entry(namespace.to_owned()).or_default());
-        if kept.open.swap(true, Ordering::AcqRel) {
-            return Err(already_open("open", namespace));
-        }
-        let hold = Hold { name: namespace.to_owned(), namespace: kept, gate: Gate::new(), uses: Mutex::default() };
-        Ok(Arc::new(MemoryDirectory { hold: Arc::new(hold) }))
+        Ok(Arc::new(self.open_here(namespace)?))
     }
 
     fn remove(&self, namespace: &str) -> Result<bool> {

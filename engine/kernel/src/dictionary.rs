@@ -52,7 +52,10 @@ impl Dictionary {
         let Some(place) = (number as usize).checked_sub(1).and_then(|index| self.words.get_mut(index)) else {
             return;
         };
-        if let Some(word) = place.take() {
+        // The word may have got a newer number since: that one stays.
+        if let Some(word) = place.take()
+            && self.numbers.get(&word) == Some(&number)
+        {
             self.numbers.remove(&word);
         }
     }
@@ -92,6 +95,9 @@ mod tests {
         dictionary.remove(2);
         assert_eq!((dictionary.number("b"), dictionary.word(2), dictionary.len()), (None, None, 1));
         assert_eq!(dictionary.next_number(0), 3);
+        dictionary.set(3, "a");
+        dictionary.remove(1);
+        assert_eq!((dictionary.number("a"), dictionary.word(1), dictionary.word(3)), (Some(3), None, Some("a")), "a newer number stays");
         let again = Dictionary::from_entries(dictionary.entries().map(|entry| entry.map(Cow::Borrowed)));
         assert_eq!(again, dictionary);
     }

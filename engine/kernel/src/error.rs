@@ -68,6 +68,12 @@ pub enum KernelError {
         /// The bound.
         max: u64,
     },
+    /// A vector dimension that the format does not know.
+    #[error("a vector has 1 to 65,535 dimensions, not {given}")]
+    Dimension {
+        /// The dimension asked for, or the length of the vector given.
+        given: u64,
+    },
     /// The scoring kernels asked for are not there.
     #[error("{0}")]
     Kernels(Arc<str>),
@@ -86,6 +92,11 @@ impl KernelError {
         matches!(self, Self::Storage(error) if error.kind == StorageErrorKind::NoSpace)
     }
 
+    /// Whether the device failed in a way after which nothing may be assumed about it.
+    pub(crate) fn is_device_failure(&self) -> bool {
+        matches!(self, Self::Storage(_)) && !self.is_no_space()
+    }
+
     pub(crate) fn corrupt(file: impl Into<String>, offset: u64, lsn: Option<u64>, what: impl Into<String>) -> Self {
         Self::Corrupt { file: file.into(), offset, lsn, what: what.into() }
     }
@@ -93,6 +104,10 @@ impl KernelError {
 
 impl From<StorageError> for KernelError {
     fn from(error: StorageError) -> Self {
+        // A file of a length its owner never gave it is damage like any other, not a failing device.
+        if error.kind == StorageErrorKind::Damaged {
+            return Self::corrupt(error.path.to_string_lossy(), 0, None, error.source.to_string());
+        }
         Self::Storage(Arc::new(error))
     }
 }

@@ -35,14 +35,26 @@ impl PayloadWriters {
     /// # Errors
     /// `NoSpace`: nothing has changed.
     pub(crate) fn reserve(&mut self, dir: &dyn Directory, len: usize) -> Result<(PayloadAddress, bool)> {
-        if let Some(last) = self.segments.last() {
+        if let Some(last) = self.segments.last().filter(|last| last.written() > 0) {
             let offset = last.written().next_multiple_of(ALIGN);
             if offset + len <= last.region().capacity() {
                 return Ok((self.address(self.segments.len() - 1, offset)?, false));
             }
         }
+        self.drop_unused();
         self.add(dir, len)?;
         Ok((self.address(self.segments.len() - 1, 0)?, true))
+    }
+
+    /// Forgets a segment that was made for a record that was refused afterwards: its capacity followed from that record, and replay,
+    /// which never sees it, would lay out another one. The next attempt replaces the file.
+    fn drop_unused(&mut self) {
+        self.segments.pop_if(|last| last.written() == 0);
+    }
+
+    /// The segments that hold records.
+    pub(crate) fn used(&self) -> impl Iterator<Item = &RegionWriter> {
+        self.segments.iter().filter(|segment| segment.written() > 0)
     }
 
     fn address(&self, segment: usize, offset: usize) -> Result<PayloadAddress> {
@@ -61,6 +73,9 @@ impl PayloadWriters {
     /// Writes a record at the address it was promised or logged with; whether a segment was added.
     pub(crate) fn write(&mut self, dir: &dyn Directory, address: PayloadAddress, bytes: &[u8]) -> Result<bool> {
         let number = address.segment as usize;
+        if number < self.segments.len().saturating_sub(1) {
+            return Err(KernelError::Internal("a payload record behind a later segment"));
+        }
         let added = number == self.segments.len();
         if added {
             self.add(dir, bytes.len())?;

@@ -46,6 +46,10 @@ impl Signal {
     /// Asks for a thread to drain the job.
     pub(crate) fn kick(self: &Arc<Self>, job: Arc<dyn Job>) {
         let mut state = self.state.lock();
+        if state.closed {
+            // The owner drains what is left itself; a thread that held the job now would keep the namespace locked.
+            return;
+        }
         if state.running {
             state.next = Some(job);
             return;

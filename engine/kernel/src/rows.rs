@@ -182,6 +182,14 @@ impl RowWriters {
         Ok(())
     }
 
+    /// Destroys whatever lies above the rows written so far: rows that a crash left and nobody acknowledged.
+    pub(crate) fn scrub_above(&mut self, pass: &mut WritePass) -> Result<()> {
+        for region in [&mut self.headers, &mut self.keys, &mut self.vectors] {
+            scrub_above(region, pass)?;
+        }
+        Ok(())
+    }
+
     /// Destroys a row's bytes.
     pub(crate) fn scrub(&mut self, pass: &mut WritePass, index: usize) -> Result<()> {
         let row_bytes = self.stride * 4;
@@ -191,6 +199,12 @@ impl RowWriters {
         self.masks.scrub(pass, index * 8, 8)?;
         Ok(())
     }
+}
+
+/// Destroys whatever lies above what was written to a region.
+pub(crate) fn scrub_above(region: &mut RegionWriter, pass: &mut WritePass) -> Result<()> {
+    let (written, capacity) = (region.written(), region.region().capacity());
+    Ok(region.scrub(pass, written, capacity - written)?)
 }
 
 /// A slab as its number, with shared reader handles.

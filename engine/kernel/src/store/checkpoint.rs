@@ -8,16 +8,20 @@
 //! snapshot makes the next open finish the work.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use super::head::Dirty;
+use mnemolith_backends::WritePass;
+use parking_lot::MutexGuard;
+
+use super::head::{Dirty, Head};
 use super::open::SUPERBLOCK;
 use super::state::{Snapshot, state_path};
 use super::{Shared, Store, picture};
-use crate::error::Result;
+use crate::error::{KernelError, Result};
 use crate::format::{Extent, PAGE_BYTES, PayloadAddress, Superblock};
 use crate::index::index_path;
 use crate::pool::Job;
-use crate::rows::slab_path;
+use crate::rows::{scrub_above, slab_path};
 use crate::view::View;
 use crate::wal::tail::{Segment, remove_segments};
 
@@ -40,6 +44,15 @@ pub struct CheckpointOutcome {
     pub rows_destroyed: u64,
 }
 
+/// How long a checkpoint waits for the readers that keep purged bytes in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Until the last of them is gone.
+    Readers,
+    /// Not at all: the caller may hold a reader itself. The purge stays marked and the next checkpoint finishes it.
+    None,
+}
+
 /// What was taken under the sequencer's lock.
 struct Capture {
     view: Arc<View>,
@@ -60,32 +73,33 @@ impl Checkpointer {
 }
 
 impl Store {
-    /// Writes a checkpoint now.
+    /// Writes a checkpoint now. Where something was purged it waits for the readers that may be looking at it: a thread that holds a
+    /// [`Reader`](crate::Reader) must not call it.
     ///
     /// # Errors
     /// `NoSpace`: the old checkpoint and the log stay, nothing is lost. Any other device error latches.
     pub fn checkpoint(&self) -> Result<CheckpointOutcome> {
         let mut checkpointer = self.shared.checkpointer.lock();
-        self.shared.run_checkpoint(&mut checkpointer)
+        self.shared.run_checkpoint(&mut checkpointer, Patience::Readers)
     }
 }
 
 impl Shared {
-    pub(crate) fn run_checkpoint(&self, checkpointer: &mut Checkpointer) -> Result<CheckpointOutcome> {
+    pub(crate) fn run_checkpoint(&self, checkpointer: &mut Checkpointer, patience: Patience) -> Result<CheckpointOutcome> {
         self.check()?;
         if self.is_covered(&checkpointer.superblock) {
             let lsn = checkpointer.superblock.checkpoint_lsn;
             return Ok(CheckpointOutcome { lsn, pages: 0, segments_removed: 0, rows_destroyed: 0 });
         }
-        let capture = self.capture(checkpointer)?;
-        let outcome = self.write_checkpoint(checkpointer, &capture);
-        if let Err(error) = &outcome {
-            if !error.is_no_space() {
-                self.fail(error);
-            }
+        let capture = self.capture(checkpointer).inspect_err(|error| self.latch(error))?;
+        let written = self.prepare(checkpointer, &capture).and_then(|(superblock, copy)| {
+            // From here on a failure leaves open which checkpoint counts: whatever it is, it latches.
+            self.make_it_count(checkpointer, &capture, superblock, &copy, patience).inspect_err(|error| self.fail(error))
+        });
+        if written.is_err() {
             self.put_back(capture);
         }
-        outcome
+        written
     }
 
     /// Whether the last checkpoint covers everything already.
@@ -113,11 +127,8 @@ impl Shared {
         let obsolete = head.tail.segments.len().saturating_sub(1);
         let obsolete: Vec<_> = head.tail.segments.drain(..obsolete).collect();
         let first_segment = head.tail.segments.first().map_or(checkpointer.superblock.first_segment, |segment| segment.sequence);
-        let payloads = head
-            .payload
-            .segments
-            .iter()
-            .map(|segment| Extent { capacity: segment.region().capacity() as u64, len: segment.written() as u64 });
+        let payloads =
+            head.payload.used().map(|segment| Extent { capacity: segment.region().capacity() as u64, len: segment.written() as u64 });
         Ok(Capture {
             payloads: payloads.collect(),
             scrubs: head.scrubs.iter().copied().collect(),
@@ -141,27 +152,47 @@ impl Shared {
         head.tail.bytes_since_checkpoint += capture.log_bytes;
     }
 
-    fn write_checkpoint(&self, checkpointer: &mut Checkpointer, capture: &Capture) -> Result<CheckpointOutcome> {
+    /// Everything the new superblock refers to, and its bytes. A full device is a clean refusal where it met a temporary file; a sync that failed
+    /// latches whatever it says, because the system may have dropped what it could not write.
+    fn prepare(&self, checkpointer: &Checkpointer, capture: &Capture) -> Result<(Superblock, Vec<u8>)> {
         self.drain();
         self.check()?;
         self.sync_log()?;
-        self.sync_rows(capture)?;
-        let dir = self.dir.as_ref();
-        let previous = checkpointer.superblock.sequence;
-        let sequence = previous + 1;
+        self.sync_rows(capture).inspect_err(|error| self.fail(error))?;
+        let sequence = checkpointer.superblock.sequence + 1;
         let state = capture.snapshot.encode();
-        dir.replace(&state_path(sequence), &state)?;
+        self.replace(&state_path(sequence), &state)?;
         for &slab in &capture.dirty.slabs {
             let file = self.index.read().get(slab).map(|index| index.encode(slab));
             if let Some(file) = file {
-                dir.replace(&index_path(slab), &file)?;
+                self.replace(&index_path(slab), &file)?;
             }
         }
         let superblock = self.superblock(&checkpointer.superblock, capture, sequence, Snapshot::crc_of(&state));
-        dir.write_at(SUPERBLOCK, &[(superblock.offset(), &superblock.encode()?)])?;
+        let copy = superblock.encode()?;
+        Ok((superblock, copy))
+    }
+
+    fn replace(&self, path: &str, bytes: &[u8]) -> Result<()> {
+        self.dir.replace(path, bytes).map_err(KernelError::from).inspect_err(|error| self.latch(error))
+    }
+
+    /// Writes the superblock, and does what had to wait for it.
+    fn make_it_count(
+        &self,
+        checkpointer: &mut Checkpointer,
+        capture: &Capture,
+        superblock: Superblock,
+        copy: &[u8],
+        patience: Patience,
+    ) -> Result<CheckpointOutcome> {
+        let dir = self.dir.as_ref();
+        let previous = checkpointer.superblock.sequence;
+        dir.write_at(SUPERBLOCK, &[(superblock.offset(), copy)])?;
+        self.checkpoint_lsn.store(superblock.checkpoint_lsn, Ordering::Release);
         checkpointer.superblock = superblock;
         self.write_pages(capture)?;
-        let rows_destroyed = self.destroy_purged(&capture.scrubs)?;
+        let rows_destroyed = self.destroy_purged(&capture.scrubs, patience)?;
         remove_segments(dir, &capture.obsolete, !capture.scrubs.is_empty())?;
         dir.remove_file(&state_path(previous))?;
         dir.sync_folder(crate::index::FOLDER)?;
@@ -212,14 +243,35 @@ impl Shared {
         Ok(())
     }
 
+    /// Keeps readers and writers out at once. Neither lock is waited for with the other one held: a writer may want to read, and a
+    /// reader may want to look something up among what is sequenced.
+    fn alone(&self, patience: Patience) -> Option<(WritePass, MutexGuard<'_, Head>)> {
+        loop {
+            let pass = match patience {
+                Patience::Readers => self.dir.gate().write(),
+                Patience::None => self.dir.gate().try_write()?,
+            };
+            if let Some(head) = self.head.try_lock() {
+                return Some((pass, head));
+            }
+            drop(pass);
+            if patience == Patience::None {
+                return None;
+            }
+            drop(self.head.lock());
+        }
+    }
+
     /// Destroys the bytes of purged rows once no reader can be looking at them.
-    fn destroy_purged(&self, scrubs: &[u64]) -> Result<u64> {
+    fn destroy_purged(&self, scrubs: &[u64], patience: Patience) -> Result<u64> {
         if scrubs.is_empty() {
             return Ok(0);
         }
-        let mut pass = self.dir.gate().write();
-        let mut guard = self.head.lock();
+        let Some((mut pass, mut guard)) = self.alone(patience) else {
+            return Ok(0);
+        };
         let head = &mut *guard;
+        sweep(head, &mut pass)?;
         for &slot in scrubs {
             let Some((number, _, index)) = head.view.locate(slot) else { continue };
             let Some(slab) = head.slabs.get_mut(number) else { continue };
@@ -237,8 +289,24 @@ impl Shared {
     }
 }
 
+/// Destroys, once after an open, what an earlier process may have left above the rows and payloads that count: a memory that was
+/// written and never acknowledged, stored again by its caller and purged since, must not lie there a second time.
+fn sweep(head: &mut Head, pass: &mut WritePass) -> Result<()> {
+    if head.swept {
+        return Ok(());
+    }
+    for slab in &mut head.slabs {
+        slab.scrub_above(pass)?;
+    }
+    for segment in &mut head.payload.segments {
+        scrub_above(segment, pass)?;
+    }
+    head.swept = true;
+    Ok(())
+}
+
 /// A purge takes with it the tags that nothing else uses.
-fn drop_lonely_tags(head: &mut super::head::Head) {
+fn drop_lonely_tags(head: &mut Head) {
     if head.scrubs.is_empty() {
         return;
     }

@@ -45,6 +45,8 @@ pub(crate) struct Head {
     pub(crate) dirty: Dirty,
     /// Purged slots whose bytes are not destroyed yet.
     pub(crate) scrubs: BTreeSet<u64>,
+    /// Whether what an earlier process left above the written rows and payloads, never acknowledged, was destroyed since the open.
+    pub(crate) swept: bool,
 }
 
 /// What changed since the last checkpoint.
@@ -77,6 +79,7 @@ impl Head {
             tail,
             dirty: Dirty::default(),
             scrubs: BTreeSet::new(),
+            swept: false,
         }
     }
 

@@ -34,7 +34,7 @@ pub use head::TIERS;
 pub use sequencer::{NewRow, Sequencer, Stored};
 pub use verify::{Problem, Verification};
 
-use checkpoint::Checkpointer;
+use checkpoint::{Checkpointer, Patience};
 use head::Head;
 
 /// Bytes of records on their way to the device before writers are made to wait.
@@ -122,6 +122,8 @@ pub(crate) struct Shared {
     acknowledged: Mutex<u64>,
     progress: Condvar,
     durable_lsn: AtomicU64,
+    /// As the checkpointer's superblock says, for who must not wait for a checkpoint.
+    checkpoint_lsn: AtomicU64,
     failed: OnceLock<Arc<str>>,
     pub(crate) checkpointer: Mutex<Checkpointer>,
 }
@@ -229,7 +231,6 @@ impl Store {
     /// Where the device does not answer.
     pub fn stats(&self) -> Result<StoreStats> {
         let disk_bytes = self.shared.dir.allocated_bytes()?;
-        let checkpoint_lsn = self.shared.checkpointer.lock().superblock.checkpoint_lsn;
         let journal = self.shared.committer.lock().method;
         let lsn = self.shared.published.read().lsn;
         let head = self.shared.head.lock();
@@ -244,7 +245,7 @@ impl Store {
             quarantined: head.view.slabs.iter().map(blocked).sum(),
             lsn,
             durable_lsn: self.shared.durable_lsn.load(Ordering::Acquire),
-            checkpoint_lsn,
+            checkpoint_lsn: self.shared.checkpoint_lsn.load(Ordering::Acquire),
             tags: head.words.read().tags.len() as u64,
             sessions: head.words.read().sessions.len() as u64,
             payload_bytes: head.payload.segments.iter().map(|segment| segment.written() as u64).sum(),
@@ -269,7 +270,7 @@ impl Store {
             && let Some(mut checkpointer) = self.shared.checkpointer.try_lock()
         {
             // A failure keeps the old checkpoint and the log, and latches where the device is to blame: nothing is lost by going on.
-            let _ = self.shared.run_checkpoint(&mut checkpointer);
+            let _ = self.shared.run_checkpoint(&mut checkpointer, Patience::None);
         }
     }
 }
@@ -279,8 +280,9 @@ impl Drop for Store {
         self.signal.close();
         self.shared.drain();
         if self.shared.failed.get().is_none() {
-            // Without a checkpoint the next open reads more log; nothing acknowledged depends on it.
-            let _ = self.shared.run_checkpoint(&mut self.shared.checkpointer.lock());
+            // Without a checkpoint the next open reads more log; nothing acknowledged depends on it. A reader may outlive the
+            // store, on this very thread: what a purge could not destroy now is destroyed by the next open.
+            let _ = self.shared.run_checkpoint(&mut self.shared.checkpointer.lock(), Patience::None);
         }
     }
 }
@@ -299,6 +301,13 @@ impl Shared {
         let _ = self.failed.set(error.to_string().into());
         let _guard = self.acknowledged.lock();
         self.progress.notify_all();
+    }
+
+    /// Latches what is no clean refusal: after any failure of the device but a full one, nothing may be assumed about it.
+    pub(crate) fn latch(&self, error: &KernelError) {
+        if error.is_device_failure() {
+            self.fail(error);
+        }
     }
 
     fn commit(&self, committer: &mut FrameWriter, frames: VecDeque<PendingFrame<Arc<View>>>) -> Result<()> {

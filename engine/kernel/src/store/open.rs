@@ -24,7 +24,7 @@ use crate::rows::{RowWriters, page_counts, slab_capacity, slab_path};
 use crate::view::{SlabView, set_bit};
 use crate::wal::record::Record;
 use crate::wal::recovery::{self, Expectation, LogEnd};
-use crate::wal::tail::{FrameWriter, LogTail};
+use crate::wal::tail::{FrameWriter, LogTail, remove_files};
 use crate::wal::{self};
 
 /// The superblock's file.
@@ -41,7 +41,10 @@ impl Store {
         let file = dir.read(SUPERBLOCK, 2 * COPY_BYTES as u64)?;
         let superblock = match file {
             Some(file) => choose_superblock(&file)?.0,
-            None => lay_out(dir.as_ref(), options)?,
+            None => {
+                check_dimension(options)?;
+                lay_out(dir.as_ref(), options)?
+            }
         };
         let identity = check_identity(&superblock, options)?;
         let index = Arc::new(RwLock::new(Vec::new()));
@@ -54,6 +57,7 @@ impl Store {
             words: Arc::clone(&head.words),
             acknowledged: Mutex::new(head.view.lsn),
             durable_lsn: AtomicU64::new(log_end.last_lsn),
+            checkpoint_lsn: AtomicU64::new(superblock.checkpoint_lsn),
             head: Arc::new(Mutex::new(head)),
             committer: Mutex::new(writer),
             progress: Condvar::new(),
@@ -71,6 +75,13 @@ impl Store {
             store.checkpoint()?;
         }
         Ok(store)
+    }
+}
+
+fn check_dimension(options: &StoreOptions) -> Result<()> {
+    match options.dimension {
+        Some(given) if given == 0 || given > u32::from(u16::MAX) => Err(KernelError::Dimension { given: u64::from(given) }),
+        _ => Ok(()),
     }
 }
 
@@ -152,7 +163,8 @@ fn load(
         .ok_or_else(|| KernelError::corrupt(state_path(superblock.sequence), 0, None, "it is not the snapshot of the last checkpoint"))?;
     let tail = LogTail::new(Arc::clone(dir), Vec::new(), None, superblock.first_segment, 1);
     let mut head = Head::new(Arc::clone(dir), identity.dimension as usize, Arc::clone(index), tail);
-    for (number, extent) in superblock.payloads.iter().enumerate() {
+    // An empty segment was made for a record that was refused; whoever needs one makes it anew.
+    for (number, extent) in superblock.payloads.iter().enumerate().filter(|(_, extent)| extent.len > 0) {
         let path = crate::payload::segment_path(number as u32);
         let writer = dir.open_region(&path, extent.capacity, extent.len)?;
         head.view.payloads.push(writer.region().clone());
@@ -179,9 +191,9 @@ fn load_slab(head: &mut Head, number: usize, extent: Extent, snapshot: &Snapshot
     let dir = Arc::clone(&head.dir);
     let writers = RowWriters::open(dir.as_ref(), number, base, head.dimension, len)?;
     let mut view = SlabView::new(Arc::new(writers.rows()), base, capacity);
-    load_liveness(dir.as_ref(), number, &mut view, snapshot)?;
+    load_liveness(head, number, len, &mut view, snapshot)?;
     block_damaged_rows(&writers, &mut view);
-    load_states(dir.as_ref(), number, &mut view, snapshot)?;
+    load_states(head, number, len, &mut view, snapshot)?;
     let file = dir.read(&index_path(number), MAX_SMALL_FILE_BYTES)?.unwrap_or_default();
     let index = SlabIndex::decode(&file, number, len as u32).unwrap_or_else(|| {
         head.dirty.slabs.insert(number);
@@ -191,44 +203,63 @@ fn load_slab(head: &mut Head, number: usize, extent: Extent, snapshot: &Snapshot
     Ok(())
 }
 
-/// The page as the snapshot has it, else as the file has it.
-fn page(dir_file: &[u8], snapshot: &Snapshot, kind: PageKind, slab: usize, number: usize) -> Vec<u8> {
-    let from_file = || dir_file.get(number * PAGE_BYTES..(number + 1) * PAGE_BYTES).unwrap_or_default().to_vec();
-    snapshot.pages.get(&(kind, slab as u32, number as u32)).cloned().unwrap_or_else(from_file)
+/// The page as the snapshot has it, else as the file has it; and whether the file has to get the snapshot's.
+///
+/// A crash may have come before the page was written in place, and the next checkpoint removes the snapshot: unless it writes the
+/// page, what the snapshot alone holds would be forgotten.
+fn page(file: &[u8], snapshot: &Snapshot, kind: PageKind, slab: usize, number: usize) -> (Vec<u8>, bool) {
+    let in_place = file.get(number * PAGE_BYTES..(number + 1) * PAGE_BYTES).unwrap_or_default();
+    match snapshot.pages.get(&(kind, slab as u32, number as u32)) {
+        Some(copy) => (copy.clone(), copy != in_place),
+        None => (in_place.to_vec(), false),
+    }
 }
 
-fn load_liveness(dir: &dyn Directory, number: usize, view: &mut SlabView, snapshot: &Snapshot) -> Result<()> {
+fn load_liveness(head: &mut Head, number: usize, len: usize, view: &mut SlabView, snapshot: &Snapshot) -> Result<()> {
     let path = slab_path(number, PageKind::Liveness.file());
-    let file = dir.read(&path, MAX_SMALL_FILE_BYTES)?.unwrap_or_default();
+    let file = head.dir.read(&path, MAX_SMALL_FILE_BYTES)?.unwrap_or_default();
     let mut words = Vec::new();
     for page_number in 0..page_counts(view.capacity).1 {
-        let bytes = page(&file, snapshot, PageKind::Liveness, number, page_number);
+        let (bytes, stale) = page(&file, snapshot, PageKind::Liveness, number, page_number);
+        if stale {
+            head.dirty.dead.insert((number, page_number));
+        }
         let decoded = decode_liveness_page(number as u32, page_number as u32, &bytes);
         let damaged = || KernelError::corrupt(&path, (page_number * PAGE_BYTES) as u64, None, "the page's checksum does not match");
         words.extend(decoded.ok_or_else(damaged)?);
     }
     debug_assert!(words.len() <= view.dead.len().next_multiple_of(LIVENESS_WORDS_PER_PAGE));
     words.truncate(view.dead.len());
+    // Bits above the rows that count say nothing about rows to come.
+    for (index, word) in words.iter_mut().enumerate() {
+        let rows = len.saturating_sub(index * 64).min(64) as u32;
+        *word &= u64::MAX.checked_shr(64 - rows).unwrap_or(0);
+    }
     view.dead = Arc::new(words);
     Ok(())
 }
 
-fn load_states(dir: &dyn Directory, number: usize, view: &mut SlabView, snapshot: &Snapshot) -> Result<()> {
+fn load_states(head: &mut Head, number: usize, len: usize, view: &mut SlabView, snapshot: &Snapshot) -> Result<()> {
     let path = slab_path(number, PageKind::Strength.file());
-    let file = dir.read(&path, MAX_SMALL_FILE_BYTES)?;
+    let file = head.dir.read(&path, MAX_SMALL_FILE_BYTES)?;
     let pages = page_counts(view.capacity).0;
     let file = file.filter(|file| file.len() == pages * PAGE_BYTES);
     let file = file.ok_or_else(|| KernelError::corrupt(&path, 0, None, "it is missing or has the wrong length"))?;
     for page_number in 0..pages {
         let first_row = page_number * SLOTS_PER_PAGE;
-        let bytes = page(&file, snapshot, PageKind::Strength, number, page_number);
+        let (bytes, stale) = page(&file, snapshot, PageKind::Strength, number, page_number);
+        if stale {
+            head.dirty.states.insert((number, page_number));
+        }
         let (states, damaged) = decode_state_page(view.base + first_row as u64, &bytes);
-        for (row, state) in states.into_iter().enumerate() {
+        // Records above the rows that count say nothing about rows to come, damaged or not.
+        let counted = len.saturating_sub(first_row);
+        for (row, state) in states.into_iter().enumerate().take(counted) {
             if let Some(state) = state {
                 view.set_state(first_row + row, state);
             }
         }
-        for row in damaged {
+        for row in damaged.into_iter().filter(|&row| row < counted) {
             set_bit(&mut view.blocked, first_row + row);
         }
     }
@@ -283,9 +314,8 @@ fn replay(head: &mut Head, dir: &Arc<dyn Directory>, superblock: &Superblock) ->
     if let Some(cut) = &end.cut {
         recovery::destroy(dir.as_ref(), cut)?;
     }
-    for path in &end.obsolete {
-        dir.remove_file(path)?;
-    }
+    // A purge whose checkpoint was interrupted left its record in them.
+    remove_files(dir.as_ref(), end.obsolete.iter().map(String::as_str), superblock.scrub_pending)?;
     let bytes_since_checkpoint = head.tail.bytes_since_checkpoint;
     head.tail = LogTail::new(Arc::clone(dir), end.segments.clone(), end.cursor, end.next_sequence, end.epoch);
     head.tail.bytes_since_checkpoint = bytes_since_checkpoint;
@@ -296,11 +326,15 @@ fn replay(head: &mut Head, dir: &Arc<dyn Directory>, superblock: &Superblock) ->
 /// Snapshots of other checkpoints are the leavings of a crash.
 fn remove_leavings(dir: &dyn Directory, superblock: &Superblock) -> Result<()> {
     let current = state_path(superblock.sequence);
+    let mut removed = false;
     for name in dir.list(crate::index::FOLDER)? {
         let path = format!("{}/{name}", crate::index::FOLDER);
         if name.starts_with("state-") && path != current {
-            dir.remove_file(&path)?;
+            removed |= dir.remove_file(&path)?;
         }
+    }
+    if removed {
+        dir.sync_folder(crate::index::FOLDER)?;
     }
     Ok(())
 }

@@ -12,7 +12,15 @@ use crate::error::{KernelError, Result};
 use crate::format::{EncodingHeader, KeyRecord, MutableState, NO_SLOT, Payload, PayloadAddress, PayloadTag, crc, flags, row_stride};
 use crate::pool::{Job, Signal};
 use crate::view::Row;
+use crate::wal::MAX_RECORD_BYTES;
 use crate::wal::record::{Record, StoreRecord};
+
+/// What a tag takes besides its words: number and length in the payload, number in the list, number and length where it is new.
+const TAG_BYTES: usize = 20;
+/// What a register takes besides its value.
+const REGISTER_BYTES: usize = 5;
+/// More than everything of fixed size in a record, and a margin for the name of a replaced row's session.
+const ROW_BYTES: usize = 64 << 10;
 
 /// The right to write. Work handed in is on its way when it is dropped.
 pub struct Sequencer {
@@ -179,9 +187,15 @@ impl Sequencer {
     /// Stores a row.
     ///
     /// # Errors
-    /// `NoSpace`, `TooLarge` or `Failed`: nothing has changed.
+    /// `NoSpace`, `TooLarge`, `Dimension` or `Failed`: nothing has changed. Any other device error latches.
     pub fn store(&mut self, row: &NewRow<'_>) -> Result<Stored> {
         self.shared.check()?;
+        check_row(row, self.head.dimension)?;
+        let shared = Arc::clone(&self.shared);
+        self.store_checked(row).inspect_err(|error| shared.latch(error))
+    }
+
+    fn store_checked(&mut self, row: &NewRow<'_>) -> Result<Stored> {
         let head = &mut *self.head;
         let replaced =
             row.replaces.map(|slot| head.row(slot).ok_or(KernelError::Internal("a replaced slot that does not exist"))).transpose()?;
@@ -200,8 +214,8 @@ impl Sequencer {
             session: session_name.map(str::to_owned),
         };
         drop(words);
-        let slot = head.reserve_slot()?;
         let payload_len = payload.encode(PayloadAddress { segment: 0, offset: 0 }).len();
+        let slot = head.reserve_slot()?;
         let (address, _) = head.payload.reserve(head.dir.as_ref(), payload_len)?;
         let lsn = head.next_lsn();
         let vector = row.vector.unwrap_or_default();
@@ -272,7 +286,7 @@ impl Sequencer {
         record.encode(&mut bytes);
         let lsn = head.next_lsn();
         let view = &head.view;
-        head.tail.reserve(bytes.len(), lsn, &|| picture(view))?;
+        head.tail.reserve(bytes.len(), lsn, &|| picture(view)).inspect_err(|error| self.shared.latch(error))?;
         if let Err(error) = head.apply(lsn, record) {
             // The picture and the log no longer agree: nothing more may be accepted on top of it.
             self.shared.fail(&error);
@@ -292,13 +306,35 @@ impl Drop for Sequencer {
     }
 }
 
+/// Refuses what the format has no place for, before anything is made for it: a record that replay cannot read back, or that no
+/// frame holds, must not come to be.
+fn check_row(row: &NewRow<'_>, dimension: usize) -> Result<()> {
+    if let Some(vector) = row.vector
+        && vector.len() != dimension
+    {
+        return Err(KernelError::Dimension { given: vector.len() as u64 });
+    }
+    if row.tags.len() > usize::from(u8::MAX) {
+        return Err(KernelError::TooLarge { what: "a row's list of tags", len: row.tags.len() as u64, max: u64::from(u8::MAX) });
+    }
+    // A tag's words are in the payload, and once more in the record where it is new; the rest has a fixed size.
+    let words: usize = row.tags.iter().map(|(normal, display)| normal.len() + display.len() + TAG_BYTES).sum();
+    let session = 2 * row.session.map_or(0, str::len);
+    let registers: usize = row.registers.iter().map(|(_, value)| value.len() + REGISTER_BYTES).sum();
+    let len = row.id.len() + row.text.map_or(0, str::len) + row.metadata.len() + words + session + registers + dimension * 4 + ROW_BYTES;
+    if len > MAX_RECORD_BYTES {
+        return Err(KernelError::TooLarge { what: "a row", len: len as u64, max: MAX_RECORD_BYTES as u64 });
+    }
+    Ok(())
+}
+
 fn header(row: &NewRow<'_>, address: PayloadAddress, payload_len: usize, session: u32, vector: &[f32], dimension: usize) -> EncodingHeader {
     let mut padded = vec![0.0_f32; row_stride(dimension)];
     padded.iter_mut().zip(vector).for_each(|(place, value)| *place = *value);
     let has = |flag: u8, present: bool| if present { flag } else { 0 };
     EncodingHeader {
         header_version: 0,
-        flags: row.flags
+        flags: (row.flags & !(flags::TIER_MASK | flags::HAS_TEXT | flags::HAS_VECTOR))
             | ((row.tier << flags::TIER_SHIFT) & flags::TIER_MASK)
             | has(flags::HAS_TEXT, row.text.is_some())
             | has(flags::HAS_VECTOR, row.vector.is_some()),

@@ -5,9 +5,12 @@
 //! | something vouches for the expected LSN | header block | bytes after the last whole frame | verdict |
 //! |---|---|---|---|
 //! | yes | any | any | `Corrupt`: acknowledged data is damaged, nothing is changed |
-//! | no | damaged | anything but zeros | `Corrupt`: frames follow a header only once it is durable |
+//! | no | damaged, here or in a later segment | anything but zeros behind it | `Corrupt`: frames follow a header only once it is durable |
 //! | no | whole or blank | zeros | clean end: go on behind it |
 //! | no | any other | any | an unacknowledged tail: cut there, destroy what follows, go on in a new epoch |
+//!
+//! A segment that names another store or another place, and a first segment that is not there, are refused before that: no crash
+//! leaves such a thing.
 //!
 //! Crash behaviour: later segments are destroyed from the last to the first, then the tail of this one; whatever a crash leaves of
 //! that is the same tail again, so recovery repeats to the same end.
@@ -69,6 +72,8 @@ pub(crate) struct Cut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Observation {
     vouched: bool,
+    /// A damaged header, here or later, with anything behind it.
+    orphans: bool,
     header_damaged: bool,
     rest_is_zero: bool,
     /// A segment behind this one holds anything.
@@ -84,8 +89,7 @@ enum Verdict {
 
 fn decide(seen: Observation) -> Verdict {
     match seen {
-        Observation { vouched: true, .. } => Verdict::Corrupt,
-        Observation { header_damaged: true, rest_is_zero: false, .. } => Verdict::Corrupt,
+        Observation { vouched: true, .. } | Observation { orphans: true, .. } => Verdict::Corrupt,
         Observation { header_damaged: false, rest_is_zero: true, later_segments: false, .. } => Verdict::CleanEnd,
         _ => Verdict::CutTail,
     }
@@ -104,6 +108,11 @@ struct File {
 /// `Corrupt` by the table above, `UnsupportedFormat`, or what `apply` and the device answer. Nothing is changed on disk.
 pub(crate) fn scan(dir: &dyn Directory, expect: &Expectation, apply: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<LogEnd> {
     let (files, obsolete) = list(dir, expect)?;
+    let missing = || {
+        let what = format!("log segment {} is missing or shorter than any segment", expect.first_segment);
+        KernelError::corrupt(FOLDER, 0, Some(expect.checkpoint_lsn + 1), what)
+    };
+    files.first().filter(|first| first.first_lsn <= expect.checkpoint_lsn + 1 && first.log.len() >= 2 * BLOCK).ok_or_else(missing)?;
     let mut scan = Scanner { expect, next_lsn: None, chain: None, epoch: 0, sequence: expect.first_segment, segments: Vec::new() };
     let mut files = files.into_iter().peekable();
     while let Some(file) = files.next() {
@@ -120,12 +129,12 @@ pub(crate) fn scan(dir: &dyn Directory, expect: &Expectation, apply: &mut dyn Fn
         }
         return scan.end(file, &bytes, offset, &files.collect::<Vec<_>>(), obsolete);
     }
-    Err(KernelError::corrupt(FOLDER, 0, Some(expect.checkpoint_lsn + 1), format!("log segment {} is missing", expect.first_segment)))
+    Err(missing())
 }
 
 /// The segments in order of their first LSN; those that the checkpoint covers apart.
 fn list(dir: &dyn Directory, expect: &Expectation) -> Result<(Vec<File>, Vec<String>)> {
-    let (mut files, mut obsolete) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
     for name in dir.list(FOLDER)? {
         let Some(first_lsn) = name.strip_suffix(".wal").and_then(|digits| digits.parse().ok()) else {
             continue;
@@ -139,12 +148,24 @@ fn list(dir: &dyn Directory, expect: &Expectation) -> Result<(Vec<File>, Vec<Str
             HeaderBlock::Newer(found) => {
                 return Err(KernelError::UnsupportedFormat { file: path, found, supported: crate::format::FORMAT_VERSION });
             }
-            HeaderBlock::Whole(ref whole) if whole.sequence < expect.first_segment => obsolete.push(path),
+            HeaderBlock::Whole(ref whole) if whole.store_uuid != expect.store_uuid || whole.first_lsn != first_lsn => {
+                let what = format!("the segment is not the one that starts at LSN {first_lsn} of this store: it was copied or swapped");
+                return Err(KernelError::corrupt(path, 0, Some(first_lsn), what));
+            }
             header => files.push(File { path, first_lsn, log, header }),
         }
     }
-    files.sort_by_key(|file| file.first_lsn);
+    files.sort_by_key(|file: &File| file.first_lsn);
+    let obsolete = files.drain(..first_needed(&files, expect)).map(|file| file.path).collect();
     Ok((files, obsolete))
+}
+
+/// Which segment recovery starts at: the one the superblock names. Where its header is not there (never written, or damaged) it is
+/// the last one that can hold the record behind the checkpoint. Those before it are obsolete whatever is left of them: a purge that
+/// a crash interrupted leaves segments without a header.
+fn first_needed(files: &[File], expect: &Expectation) -> usize {
+    let named = files.iter().position(|file| matches!(&file.header, HeaderBlock::Whole(header) if header.sequence == expect.first_segment));
+    named.or_else(|| files.iter().rposition(|file| file.first_lsn <= expect.checkpoint_lsn + 1)).unwrap_or(0)
 }
 
 fn read_whole(file: &File) -> Result<Vec<u8>> {
@@ -212,22 +233,32 @@ impl Scanner<'_> {
         let expected = self.next_lsn.unwrap_or(file.first_lsn.min(self.expect.checkpoint_lsn + 1));
         let started = offset > 0;
         let search_from = if started { offset } else { BLOCK };
-        let rest_is_zero = at(bytes, search_from).is_none_or(|rest| rest.iter().all(|&byte| byte == 0));
+        let rest_is_zero = is_zero_from(bytes, search_from);
         let mut vouched = self.expect.durable_lsn >= expected || vouches(&file.header, bytes, search_from, expected);
+        let mut orphans = None;
         for segment in later {
-            vouched |= vouches(&segment.header, &read_whole(segment)?, BLOCK, expected);
+            let bytes = read_whole(segment)?;
+            vouched |= vouches(&segment.header, &bytes, BLOCK, expected);
+            if segment.header == HeaderBlock::Damaged && !is_zero_from(&bytes, BLOCK) {
+                orphans = orphans.or(Some(segment));
+            }
         }
         // A whole header that does not follow the chain is as bad as a damaged one: frames of its own may lie behind it.
         let header_damaged = !started && file.header != HeaderBlock::Blank;
-        let seen = Observation { vouched, header_damaged, rest_is_zero, later_segments: !later.is_empty() };
+        let seen = Observation {
+            vouched,
+            orphans: orphans.is_some() || (header_damaged && !rest_is_zero),
+            header_damaged,
+            rest_is_zero,
+            later_segments: !later.is_empty(),
+        };
         let verdict = decide(seen);
         if verdict == Verdict::Corrupt {
-            return Err(KernelError::corrupt(
-                file.path,
-                offset,
-                Some(expected),
-                "the frame expected here is not whole, but it was acknowledged",
-            ));
+            let (path, offset) = match orphans {
+                Some(orphans) if started && rest_is_zero => (orphans.path.clone(), 0),
+                _ => (file.path, offset),
+            };
+            return Err(KernelError::corrupt(path, offset, Some(expected), "what is expected here is not whole, but it was acknowledged"));
         }
         let cut = (verdict == Verdict::CutTail).then(|| Cut {
             later: later.iter().rev().map(|segment| segment.path.clone()).collect(),
@@ -262,6 +293,10 @@ impl Scanner<'_> {
 
 fn at(bytes: &[u8], offset: u64) -> Option<&[u8]> {
     bytes.get(usize::try_from(offset).ok()?..)
+}
+
+fn is_zero_from(bytes: &[u8], offset: u64) -> bool {
+    at(bytes, offset).is_none_or(|rest| rest.iter().all(|&byte| byte == 0))
 }
 
 /// Whether anything whole in a segment, from a 4 KiB boundary on, says that `lsn` was durable.
@@ -314,23 +349,23 @@ mod tests {
     /// Every row of the decision table.
     #[test]
     fn decision_table() {
-        for bits in 0..16_u8 {
-            let [vouched, header_damaged, rest_is_zero, later_segments] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
-            let expected = if vouched || (header_damaged && !rest_is_zero) {
+        for bits in 0..32_u8 {
+            let [vouched, orphans, header_damaged, rest_is_zero, later_segments] = [1, 2, 4, 8, 16].map(|bit| bits & bit != 0);
+            let expected = if vouched || orphans {
                 Verdict::Corrupt
             } else if !header_damaged && rest_is_zero && !later_segments {
                 Verdict::CleanEnd
             } else {
                 Verdict::CutTail
             };
-            assert_eq!(decide(Observation { vouched, header_damaged, rest_is_zero, later_segments }), expected, "{bits:04b}");
+            assert_eq!(decide(Observation { vouched, orphans, header_damaged, rest_is_zero, later_segments }), expected, "{bits:05b}");
         }
-        let clean = Observation { vouched: false, header_damaged: false, rest_is_zero: true, later_segments: false };
+        let clean = Observation { vouched: false, orphans: false, header_damaged: false, rest_is_zero: true, later_segments: false };
         assert_eq!(decide(clean), Verdict::CleanEnd);
         assert_eq!(decide(Observation { vouched: true, ..clean }), Verdict::Corrupt);
         assert_eq!(decide(Observation { rest_is_zero: false, ..clean }), Verdict::CutTail);
         assert_eq!(decide(Observation { later_segments: true, ..clean }), Verdict::CutTail);
         assert_eq!(decide(Observation { header_damaged: true, ..clean }), Verdict::CutTail, "a header torn while it was written");
-        assert_eq!(decide(Observation { header_damaged: true, rest_is_zero: false, ..clean }), Verdict::Corrupt);
+        assert_eq!(decide(Observation { orphans: true, ..clean }), Verdict::Corrupt);
     }
 }

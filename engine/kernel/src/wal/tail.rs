@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use mnemolith_backends::{Directory, LogFile};
+use mnemolith_backends::{Directory, LogFile, StorageErrorKind};
 use parking_lot::Mutex;
 
 use super::frame::{self, FrameHeader, HEADER_BYTES};
@@ -155,6 +155,9 @@ impl<V> LogTail<V> {
     }
 
     fn add_segment(&mut self, first_lsn: u64, frame_len: u64) -> Result<Arc<Segment>> {
+        if let Some(unused) = self.segments.last().filter(|_| self.cursor == Some(BLOCK)).cloned() {
+            return self.enlarge(&unused, BLOCK + frame_len);
+        }
         let doubled = self.segments.last().map_or(FIRST_SEGMENT_BYTES, |segment| segment.len.saturating_mul(2));
         let len = doubled.clamp(FIRST_SEGMENT_BYTES, MAX_SEGMENT_BYTES).max(BLOCK + frame_len);
         let path = segment_path(first_lsn);
@@ -162,6 +165,19 @@ impl<V> LogTail<V> {
         let segment = Arc::new(Segment::blank(path, file, self.next_sequence, first_lsn, self.epoch));
         self.next_sequence += 1;
         self.segments.push(Arc::clone(&segment));
+        Ok(segment)
+    }
+
+    /// Makes a segment that no frame lies in long enough for one. A second segment would start at the same LSN, hence have the same
+    /// name; and the short one must stay as it is where there is no room for a longer one.
+    fn enlarge(&mut self, unused: &Segment, len: u64) -> Result<Arc<Segment>> {
+        let zeros = usize::try_from(len.next_multiple_of(BLOCK)).map_err(|_| KernelError::Internal("a log segment longer than memory"))?;
+        self.dir.replace(&unused.path, &vec![0; zeros])?;
+        let file = self.dir.open_log(&unused.path)?;
+        let segment = Arc::new(Segment::blank(unused.path.clone(), file, unused.sequence, unused.first_lsn, unused.epoch));
+        if let Some(last) = self.segments.last_mut() {
+            *last = Arc::clone(&segment);
+        }
         Ok(segment)
     }
 
@@ -253,7 +269,7 @@ impl FrameWriter {
     /// # Errors
     /// Any error leaves the log's end unknown: the caller must latch.
     pub(crate) fn write<V>(&mut self, dir: &dyn Directory, frame: &mut PendingFrame<V>, durable: bool) -> Result<()> {
-        let header = self.start_segment(dir, &frame.segment, durable)?;
+        let header = self.start_segment(dir, &frame.segment)?;
         let file = frame.segment.file(dir)?;
         self.method = file.method();
         let frame_header = FrameHeader {
@@ -291,8 +307,9 @@ impl FrameWriter {
         }
     }
 
-    /// The segment's header, written first where it is not there yet: frames follow only a header as durable as they will be.
-    fn start_segment(&mut self, dir: &dyn Directory, segment: &Arc<Segment>, durable: bool) -> Result<SegmentHeader> {
+    /// The segment's header, written first where it is not there yet. It is durable in every mode: once a frame lies behind it, a
+    /// header that is not whole is damage and not a torn write.
+    fn start_segment(&mut self, dir: &dyn Directory, segment: &Arc<Segment>) -> Result<SegmentHeader> {
         if let Some(header) = segment.state.lock().header {
             return Ok(header);
         }
@@ -306,13 +323,7 @@ impl FrameWriter {
             durable_lsn: self.durable_lsn,
             previous_crc: self.chain,
         };
-        let file = segment.file(dir)?;
-        if durable {
-            file.write_durable_at(0, &header.encode())?;
-        } else {
-            file.write_at(0, &header.encode())?;
-            self.remember_unsynced(segment);
-        }
+        segment.file(dir)?.write_durable_at(0, &header.encode())?;
         segment.state.lock().header = Some(header);
         Ok(header)
     }
@@ -321,13 +332,24 @@ impl FrameWriter {
 /// Removes segments that a checkpoint covers; with `zero` their bytes are destroyed first.
 pub(crate) fn remove_segments(dir: &dyn Directory, segments: &[Arc<Segment>], zero: bool) -> Result<()> {
     for segment in segments {
-        if zero {
-            super::recovery::zero_from(dir, &segment.path, 0)?;
-        }
         segment.close();
-        dir.remove_file(&segment.path)?;
     }
-    if !segments.is_empty() {
+    remove_files(dir, segments.iter().map(|segment| segment.path.as_str()), zero)
+}
+
+/// As [`remove_segments`], by name; a file that is gone already, because an earlier attempt stopped half-way, is none to worry about.
+pub(crate) fn remove_files<'a>(dir: &dyn Directory, paths: impl Iterator<Item = &'a str>, zero: bool) -> Result<()> {
+    let mut removed = false;
+    for path in paths {
+        if zero {
+            match super::recovery::zero_from(dir, path, 0) {
+                Err(KernelError::Storage(error)) if error.kind == StorageErrorKind::NotFound => {}
+                other => other?,
+            }
+        }
+        removed |= dir.remove_file(path)?;
+    }
+    if removed {
         dir.sync_folder(FOLDER)?;
     }
     Ok(())
