@@ -265,6 +265,17 @@ impl Scorer {
         }
     }
 
+    /// A dot product that a row needs for its key to reach `least`, whatever else is known of it.
+    ///
+    /// A positive dot product grows at most by `1 + g` and what fewer than 32 roundings add; one that is not positive stays.
+    pub(crate) fn least_dot(&self, least: f32) -> f32 {
+        if least <= 0.0 {
+            return least;
+        }
+        let growth = if self.weighs_tags() { 1.0 + f64::from(self.weights.tags) } else { 1.0 };
+        ((f64::from(least) / (growth * (1.0 + 64.0 * UNIT))) as f32).next_down()
+    }
+
     /// What [`Scorer::fuse`] approximates.
     pub(crate) fn canonical_key(scored: &Scored) -> f64 {
         if scored.cosine > 0.0 { scored.score } else { scored.cosine }
@@ -495,6 +506,7 @@ mod tests {
                     scorer.gather(rows.iter().map(|(_, inputs)| *inputs), &mut columns);
                     scorer.fuse(&columns, &mut keys);
                     for (key, (row, inputs)) in keys.iter().zip(&rows) {
+                        prop_assert!(kernels.dot(&query, row) >= scorer.least_dot(*key), "a row would be skipped that reaches {key}");
                         let expected = canonical(&scorer, canonical_cosine(&query, row), inputs);
                         let off = (f64::from(*key) - expected).abs();
                         prop_assert!(off <= 1e-5 && off <= scorer.error_bound(dimension), "{} {dimension}: {off}", kernels.name());
@@ -531,6 +543,7 @@ mod tests {
                     assert!(off <= dots_allowed, "{} at {dimension}: {off} > {dots_allowed}", kernels.name());
                     let off = (f64::from(fused(&scorer, dot, inputs)) - canonical(&scorer, cosine, &inputs)).abs();
                     assert!(off <= allowed, "{} at {dimension}: {off} > {allowed}", kernels.name());
+                    assert!(dot >= scorer.least_dot(fused(&scorer, dot, inputs)), "{} at {dimension}", kernels.name());
                     worst = worst.max(off);
                 }
             }
