@@ -28,7 +28,7 @@ impl Ask {
         let weights = if random.one_in(3) {
             Weights::default()
         } else {
-            let mut weight = || (random.below(5) as f32) / 4.0;
+            let mut weight = || random.below(5) as f64 / 4.0;
             Weights { importance: weight(), tags: weight(), mood: weight(), floor: weight() }
         };
         let mut filter = Filter { require_vector: random.one_in(2), ..Filter::default() };
