@@ -122,7 +122,7 @@ pub(crate) fn memories(random: &mut Random, dimension: usize, count: usize) -> V
                 importance: 0.05 + random.below(200) as f32 / 20.0,
                 event_time_ms: NOW_MS - random.below(400) as i64 * 3_600_000 + 36_000_000,
                 valence: random.below(255) as i8,
-                flags: flags::HAS_VECTOR | (random.below(4) as u8) << flags::TIER_SHIFT | u8::from(random.one_in(5)) * flags::PINNED,
+                flags: flags::HAS_VECTOR | ((random.below(4) as u8) << flags::TIER_SHIFT) | (u8::from(random.one_in(5)) * flags::PINNED),
                 tags: (1..=9).filter(|_| random.one_in(3)).collect(),
                 state: random.one_in(6).then(|| (1.0 + random.below(90) as f32 / 10.0, random.below(255) as i8)),
                 dead: random.one_in(10),
