@@ -1,5 +1,7 @@
 //! A store keeps what it acknowledged, over reopening with and without a checkpoint.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
+
 use std::sync::Arc;
 
 use mnemolith_backends::{Backend, FileBackend, MemoryBackend};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use mnemolith_backends::{Backend, MemoryBackend, NamespaceImage};
 use mnemolith_kernel::format::{MutableState, Payload};
-use mnemolith_kernel::{NewRow, Result, Store, StoreOptions};
+use mnemolith_kernel::{NewRow, Result, Sequencer, Store, StoreOptions};
 
 pub use faulty::*;
 
@@ -30,6 +30,11 @@ pub fn unit(number: u64) -> Vec<f32> {
 
 /// Stores row `number` with a text of about `text_len` bytes; nothing is waited for.
 pub fn submit(store: &Store, number: u64, text_len: usize) -> Result<(u64, u64)> {
+    store_row(&mut store.sequence()?, number, text_len)
+}
+
+/// As [`submit`], for who has the right to write already; slot and LSN.
+pub fn store_row(writer: &mut Sequencer, number: u64, text_len: usize) -> Result<(u64, u64)> {
     let vector = unit(number);
     let (id, text) = (format!("m{number}"), format!("text of {number} {}", "x".repeat(text_len)));
     let tags = [(format!("tag{}", number % 3), format!("Tag{}", number % 3)), (format!("only{number}"), format!("Only{number}"))];
@@ -46,7 +51,7 @@ pub fn submit(store: &Store, number: u64, text_len: usize) -> Result<(u64, u64)>
         registers: vec![((number % 3) as u8, number.to_le_bytes().to_vec())],
         ..NewRow::default()
     };
-    let stored = store.sequence()?.store(&row)?;
+    let stored = writer.store(&row)?;
     Ok((stored.slot, stored.lsn))
 }
 
