@@ -3,6 +3,7 @@
 pub mod conformance;
 mod error;
 mod file;
+mod gate;
 mod heap;
 mod memory;
 mod names;
@@ -12,6 +13,7 @@ mod uses;
 
 pub use error::{StorageError, StorageErrorKind};
 pub use file::FileBackend;
+pub use gate::{Gate, ReadPass, WritePass};
 pub use memory::{MemoryBackend, NamespaceImage};
-pub use region::{Gate, ReadPass, Region, RegionWriter, WritePass};
+pub use region::{Region, RegionWriter};
 pub use seam::{Backend, Directory, LogFile, Result};

@@ -20,70 +20,12 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::lock_api::{ArcRwLockReadGuard, ArcRwLockWriteGuard};
-use parking_lot::{RawRwLock, RwLock};
-
+use crate::gate::{Gate, ReadPass, WritePass};
 use crate::heap::Heap;
 use crate::{Result, StorageError, StorageErrorKind};
 
 /// Start of every region is a multiple of this many bytes.
 pub(crate) const REGION_ALIGN: usize = 64;
-
-/// Lets readers in together and keeps them out while bytes are destroyed.
-#[derive(Debug, Clone)]
-pub struct Gate {
-    lock: Arc<RwLock<()>>,
-}
-
-/// A reader's permission: while it lives no published byte changes.
-#[derive(Debug)]
-pub struct ReadPass {
-    guard: ArcRwLockReadGuard<RawRwLock, ()>,
-}
-
-/// The scrubber's permission: while it lives no reader holds a slice.
-#[derive(Debug)]
-pub struct WritePass {
-    guard: ArcRwLockWriteGuard<RawRwLock, ()>,
-}
-
-impl Gate {
-    /// A new gate, open.
-    pub fn new() -> Self {
-        Self { lock: Arc::new(RwLock::new(())) }
-    }
-
-    /// Enters as a reader, behind a scrubber that waits already: readers who keep arriving cannot hold it off.
-    ///
-    /// The price of that: a thread that already holds a pass of this gate must not ask for another.
-    pub fn read(&self) -> ReadPass {
-        ReadPass { guard: self.lock.read_arc() }
-    }
-
-    /// Waits until no reader is inside. A thread that holds a [`ReadPass`] of this gate and asks for this waits forever.
-    pub fn write(&self) -> WritePass {
-        WritePass { guard: self.lock.write_arc() }
-    }
-
-    /// As [`Gate::write`], without waiting: `None` while anybody is inside. For who may hold a [`ReadPass`] itself.
-    pub fn try_write(&self) -> Option<WritePass> {
-        self.lock.try_write_arc().map(|guard| WritePass { guard })
-    }
-
-    fn admitted(&self, pass: &ReadPass) -> bool {
-        Arc::ptr_eq(&self.lock, ArcRwLockReadGuard::rwlock(&pass.guard))
-    }
-
-    fn emptied(&self, pass: &WritePass) -> bool {
-        Arc::ptr_eq(&self.lock, ArcRwLockWriteGuard::rwlock(&pass.guard))
-    }
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self::new()
-    }
-}
 
 /// What a region's bytes lie in.
 ///

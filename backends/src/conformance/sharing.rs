@@ -13,6 +13,7 @@ list_checks!(
     readers_see_whole_rows_in_order,
     a_scrub_waits_for_readers,
     readers_who_keep_arriving_do_not_hold_a_scrubber_off,
+    a_reader_inside_enters_again,
 );
 
 /// Long enough for a thread that is not held up to get through.
@@ -163,4 +164,27 @@ fn readers_who_keep_arriving_do_not_hold_a_scrubber_off(backend: &dyn Backend) {
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         entered.expect("a scrubber enters between readers who keep arriving");
     });
+}
+fn a_reader_inside_enters_again(backend: &dyn Backend) {
+    let space = open(backend);
+    let gate = space.gate().clone();
+    let (entered, wait) = mpsc::channel();
+    let (go, until_scrubber_waits) = mpsc::channel::<()>();
+    // Not scoped: were the reader to wait for ever, the check is to fail and not to wait with it.
+    let reader_gate = gate.clone();
+    let (inside, is_inside) = mpsc::channel();
+    std::thread::spawn(move || {
+        let _outer = reader_gate.read();
+        inside.send(()).unwrap();
+        until_scrubber_waits.recv().unwrap();
+        drop(reader_gate.read());
+        entered.send(()).unwrap();
+    });
+    is_inside.recv().unwrap();
+    let scrubber = std::thread::spawn(move || drop(gate.write()));
+    std::thread::sleep(A_WHILE);
+    assert!(!scrubber.is_finished());
+    go.send(()).unwrap();
+    wait.recv_timeout(FOREVER / 6).expect("a thread that is inside enters again while a scrubber waits");
+    scrubber.join().unwrap();
 }

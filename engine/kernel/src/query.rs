@@ -64,6 +64,11 @@ impl Reader {
         Ok((found.into_iter().map(|(_, slot)| slot).collect(), more))
     }
 
+    /// The number of a tag in its normal form, if anything ever carried it and was not purged.
+    pub fn tag_number(&self, tag: &str) -> Option<u32> {
+        self.words.read().tags.number(tag)
+    }
+
     /// The name of the scoring kernels in use.
     pub fn kernel_name(&self) -> &'static str {
         self.kernels.name()

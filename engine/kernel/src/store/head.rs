@@ -289,7 +289,9 @@ impl Head {
     pub(crate) fn session_tail(&self, session: u32) -> u64 {
         let mut slot = self.session_tails.get(&session).map_or(NO_SLOT, |tail| tail.1);
         while slot != NO_SLOT && !self.live.contains(slot as u32) {
-            slot = self.row(slot).filter(|(header, _)| !header.is_scrubbed()).map_or(NO_SLOT, |(_, key)| self.moved(&key));
+            // A damaged predecessor could lead anywhere, in a circle too.
+            let row = self.row(slot).filter(|(header, key)| header.is_whole() && key.is_whole());
+            slot = row.map_or(NO_SLOT, |(_, key)| self.moved(&key));
         }
         slot
     }

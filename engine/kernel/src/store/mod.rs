@@ -202,7 +202,8 @@ impl Store {
         }
     }
 
-    /// Waits until a record is acknowledged and visible. Abandoning the wait does not abandon the write.
+    /// Waits until a record is acknowledged and visible. Abandoning the wait does not abandon the write. Records are handed over when
+    /// their [`Sequencer`] is dropped: a thread that still holds it waits forever.
     ///
     /// # Errors
     /// `Failed` where it was not made durable.
