@@ -307,6 +307,27 @@ fn a_purge_leaves_nothing_wherever_the_process_dies() {
     }
 }
 
+#[test]
+fn a_purge_takes_the_name_of_a_session_that_only_it_had() {
+    let image = closed(None, |store| {
+        for (id, session) in [("a", "lonely"), ("b", "shared"), ("c", "shared"), ("d", "kept")] {
+            let row = mnemolith_kernel::NewRow { id, session: Some(session), ..Default::default() };
+            let lsn = store.sequence().unwrap().store(&row).unwrap().lsn;
+            store.wait(lsn).unwrap();
+        }
+        for id in ["a", "b"] {
+            let lsn = store.sequence().unwrap().purge(id).unwrap().unwrap();
+            store.wait(lsn).unwrap();
+        }
+    });
+    assert_eq!(files_with(&image, b"lonely"), Vec::<String>::new());
+    let (_, store) = open(&image).unwrap();
+    assert_eq!(["lonely", "shared", "kept"].map(|name| store.session_number(name)), [None, Some(2), Some(3)]);
+    let row = mnemolith_kernel::NewRow { id: "e", session: Some("lonely"), ..Default::default() };
+    store.sequence().unwrap().store(&row).unwrap();
+    assert_eq!(store.session_number("lonely"), Some(4), "a number is never used again");
+}
+
 /// A memory that was never acknowledged left its bytes above the rows; stored again elsewhere and purged, it must be gone from both places.
 #[test]
 fn a_purge_finds_what_an_unacknowledged_attempt_left() {
