@@ -41,7 +41,7 @@ fn cut_everywhere(cut: impl Fn(&mut Vec<u8>, usize)) {
     let path = &segments(&image)[0];
     let (start, lsn) = *frames(&image.files[path]).last().unwrap();
     assert_eq!(lsn, ROWS);
-    let chosen = |at: &usize| exhaustive() || at - start <= 128 || at % 29 == 0 || start + 4096 - at <= 64;
+    let chosen = |at: &usize| exhaustive() || at - start <= 128 || at.is_multiple_of(29) || start + 4096 - at <= 64;
     for at in (start..=start + 4096).filter(chosen) {
         let mut image = image.clone();
         cut(image.files.get_mut(path).unwrap(), at);
@@ -66,8 +66,8 @@ fn truncated_at_every_byte() {
 /// The record is longer than a block: whole blocks of the frame may be missing.
 #[test]
 fn a_long_last_frame_cut_at_every_sector() {
-    let before = killed(None, |store| drop(put(store, 0, 10).unwrap()));
-    let whole = killed(Some(&before), |store| drop(put(store, 1, 40_000).unwrap()));
+    let before = killed(None, |store| put(store, 0, 10).unwrap());
+    let whole = killed(Some(&before), |store| put(store, 1, 40_000).unwrap());
     let path = &segments(&whole)[0];
     let (start, _) = *frames(&whole.files[path]).last().unwrap();
     for at in (start..start + 40_000).step_by(if exhaustive() { 512 } else { 2048 }) {

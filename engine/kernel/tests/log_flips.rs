@@ -16,7 +16,8 @@ fn image() -> (NamespaceImage, Vec<Dump>) {
     let mut dumps = vec![Dump::default()];
     let mut image = killed(None, |store| {
         for number in 0.. {
-            let lsn = put(store, number, 3000).unwrap() + 1;
+            put(store, number, 3000).unwrap();
+            let lsn = store.reader().lsn();
             dumps.push(dump(store));
             if (1 + lsn) as usize * 4096 == CONTENT_BYTES {
                 break;
@@ -81,9 +82,9 @@ fn every_flip_is_found_or_harmless() {
     let is_header = |bit: usize| bit < 128 * 8 || (bit < CONTENT_BYTES * 8 && bit / 8 % 4096 < 64);
     let is_chosen = |bit: &usize| match (exhaustive(), *bit < CONTENT_BYTES * 8) {
         (true, true) => true,
-        (true, false) => bit % 37 == 0,
-        (false, true) => bit % 37 == 0 || is_header(*bit),
-        (false, false) => bit % 3701 == 0,
+        (true, false) => bit.is_multiple_of(37),
+        (false, true) => bit.is_multiple_of(37) || is_header(*bit),
+        (false, false) => bit.is_multiple_of(3701),
     };
     let run = |part: usize| {
         let backend = MemoryBackend::new();

@@ -26,19 +26,19 @@ fn corrupt(image: &NamespaceImage) -> (String, u64, Option<u64>) {
 
 /// A log of several segments, never closed: rows long enough that the first segments are full.
 fn several_segments() -> NamespaceImage {
-    let image = killed(None, |store| (0..12).for_each(|number| drop(put(store, number, 100_000).unwrap())));
+    let image = killed(None, |store| (0..12).for_each(|number| put(store, number, 100_000).unwrap()));
     assert_eq!(segments(&image).len(), 3);
     image
 }
 
 #[test]
 fn a_cut_goes_on_in_a_new_epoch_and_nothing_old_comes_back() {
-    let whole = killed(None, |store| (0..4).for_each(|number| drop(put(store, number, 10).unwrap())));
+    let whole = killed(None, |store| (0..4).for_each(|number| put(store, number, 10).unwrap()));
     let path = segments(&whole)[0].clone();
     let last = frames(&whole.files[&path]).last().unwrap().0;
     let mut torn = whole.clone();
     torn.files.get_mut(&path).unwrap()[last + 100..].fill(0);
-    let after = killed(Some(&torn), |store| (10..13).for_each(|number| drop(put(store, number, 10).unwrap())));
+    let after = killed(Some(&torn), |store| (10..13).for_each(|number| put(store, number, 10).unwrap()));
     assert_eq!(segments(&after).len(), 2, "it goes on in a new segment");
     let expected = dump(&open(&after).unwrap().1);
     assert_eq!(expected.live, 6);
@@ -135,11 +135,11 @@ fn a_damaged_header_before_frames_is_no_tail() {
 
 #[test]
 fn superblocks_that_are_missing_garbage_or_newer_are_refused() {
-    let image = closed(None, |store| drop(put(store, 0, 10).unwrap()));
+    let image = closed(None, |store| put(store, 0, 10).unwrap());
     let mut missing = image.clone();
     missing.files.remove("superblock");
     assert_eq!(corrupt(&missing).0, "superblock");
-    let fresh = killed(None, |store| drop(put(store, 0, 10).unwrap()));
+    let fresh = killed(None, |store| put(store, 0, 10).unwrap());
     let mut missing = fresh;
     missing.files.remove("superblock");
     missing.files.retain(|path, _| !path.starts_with("slabs/"));
@@ -187,7 +187,7 @@ fn whoever_asks_for_another_store_is_told() {
 #[test]
 fn a_checkpoint_may_stop_at_any_call() {
     let before = closed(None, |store| {
-        (0..20).for_each(|number| drop(put(store, number, 10).unwrap()));
+        (0..20).for_each(|number| put(store, number, 10).unwrap());
         amend(store, 3).unwrap();
     });
     for call in 1.. {
@@ -195,7 +195,7 @@ fn a_checkpoint_may_stop_at_any_call() {
         backend.import("t", &before).unwrap();
         let (directory, control) = FaultyDirectory::over(backend.open("t").unwrap());
         let store = Store::open(directory, &options()).unwrap();
-        (20..30).for_each(|number| drop(put(&store, number, 10).unwrap()));
+        (20..30).for_each(|number| put(&store, number, 10).unwrap());
         amend(&store, 4).unwrap();
         amend(&store, 25).unwrap();
         forget(&store, 5).unwrap();
@@ -228,14 +228,16 @@ fn a_checkpoint_may_stop_at_any_call() {
 #[test]
 fn before_its_superblock_any_part_of_a_checkpoint_may_be_there() {
     let before = killed(None, |store| {
-        (0..20).for_each(|number| drop(put(store, number, 10).unwrap()));
+        (0..20).for_each(|number| put(store, number, 10).unwrap());
         store.checkpoint().unwrap();
-        (20..30).for_each(|number| drop(put(store, number, 10).unwrap()));
+        (20..30).for_each(|number| put(store, number, 10).unwrap());
         amend(store, 4).unwrap();
         forget(store, 5).unwrap();
     });
     let expected = dump(&open(&before).unwrap().1);
-    let after = killed(Some(&before), |store| drop(store.checkpoint().unwrap()));
+    let after = killed(Some(&before), |store| {
+        store.checkpoint().unwrap();
+    });
     let parts = ["index/state-", "index/0", "wal/"];
     for subset in 0..1 << parts.len() {
         let mut image = before.clone();
@@ -273,9 +275,9 @@ fn assert_gone(image: &NamespaceImage, context: &str) {
 #[test]
 fn a_purge_leaves_nothing_wherever_the_process_dies() {
     let before = killed(None, |store| {
-        (0..10).for_each(|number| drop(put(store, number, 10).unwrap()));
+        (0..10).for_each(|number| put(store, number, 10).unwrap());
         store.checkpoint().unwrap();
-        (10..15).for_each(|number| drop(put(store, number, 10).unwrap()));
+        (10..15).for_each(|number| put(store, number, 10).unwrap());
     });
     assert!(files_with(&before, SECRET.as_bytes()).len() >= 2);
     for call in 1.. {
@@ -305,6 +307,27 @@ fn a_purge_leaves_nothing_wherever_the_process_dies() {
             return;
         }
     }
+}
+
+#[test]
+fn a_purge_takes_the_name_of_a_session_that_only_it_had() {
+    let image = closed(None, |store| {
+        for (id, session) in [("a", "lonely"), ("b", "shared"), ("c", "shared"), ("d", "kept")] {
+            let row = mnemolith_kernel::NewRow { id, session: Some(session), ..Default::default() };
+            let lsn = store.sequence().unwrap().store(&row).unwrap().lsn;
+            store.wait(lsn).unwrap();
+        }
+        for id in ["a", "b"] {
+            let lsn = store.sequence().unwrap().purge(id).unwrap().unwrap();
+            store.wait(lsn).unwrap();
+        }
+    });
+    assert_eq!(files_with(&image, b"lonely"), Vec::<String>::new());
+    let (_, store) = open(&image).unwrap();
+    assert_eq!(["lonely", "shared", "kept"].map(|name| store.session_number(name)), [None, Some(2), Some(3)]);
+    let row = mnemolith_kernel::NewRow { id: "e", session: Some("lonely"), ..Default::default() };
+    store.sequence().unwrap().store(&row).unwrap();
+    assert_eq!(store.session_number("lonely"), Some(4), "a number is never used again");
 }
 
 /// A memory that was never acknowledged left its bytes above the rows; stored again elsewhere and purged, it must be gone from both places.
@@ -364,7 +387,7 @@ fn a_refused_record_does_not_change_where_the_next_ones_go() {
         let tags: Vec<_> = (0..256).map(|n| (n.to_string(), n.to_string())).collect();
         let row = mnemolith_kernel::NewRow { id: "tags", tags: &tags, ..Default::default() };
         assert!(matches!(store.sequence().unwrap().store(&row), Err(KernelError::TooLarge { .. })));
-        (0..20).for_each(|number| drop(put(store, number, 30_000).unwrap()));
+        (0..20).for_each(|number| put(store, number, 30_000).unwrap());
         // A flag that claims a vector the row does not have must not reach the log.
         let row = mnemolith_kernel::NewRow { id: "flag", flags: 0xff, ..Default::default() };
         let lsn = store.sequence().unwrap().store(&row).unwrap().lsn;
@@ -379,7 +402,7 @@ fn buffered_writes_survive_the_process() {
     let backend = MemoryBackend::new();
     let (directory, control) = FaultyDirectory::over(backend.open("t").unwrap());
     let store = Store::open(directory, &StoreOptions { durability: Durability::Buffered, ..options() }).unwrap();
-    (0..200).for_each(|number| drop(put(&store, number, 3000).unwrap()));
+    (0..200).for_each(|number| put(&store, number, 3000).unwrap());
     let expected = dump(&store);
     control.kill();
     drop(store);
@@ -391,7 +414,7 @@ fn buffered_writes_survive_the_process() {
 /// Bytes above the rows that count say nothing, whatever they are.
 #[test]
 fn records_above_the_rows_are_harmless() {
-    let mut image = closed(None, |store| (0..3).for_each(|number| drop(put(store, number, 10).unwrap())));
+    let mut image = closed(None, |store| (0..3).for_each(|number| put(store, number, 10).unwrap()));
     for (path, bytes) in &mut image.files {
         let row_bytes = 64;
         let counted = if path.starts_with("payload/") { 4096 } else { 3 * row_bytes };
@@ -404,7 +427,7 @@ fn records_above_the_rows_are_harmless() {
         }
     }
     let image = killed(Some(&image), |store| {
-        (3..30).for_each(|number| drop(put(store, number, 10).unwrap()));
+        (3..30).for_each(|number| put(store, number, 10).unwrap());
         assert_eq!(dump(store).live, 30);
     });
     assert_eq!(dump(&open(&image).unwrap().1).live, 30);

@@ -15,7 +15,7 @@ const ROWS: u64 = 20;
 /// Rows of every kind: touched, forgotten, purged, plain.
 fn image() -> NamespaceImage {
     let image = closed(None, |store| {
-        (0..ROWS).for_each(|number| drop(put(store, number, 20).unwrap()));
+        (0..ROWS).for_each(|number| put(store, number, 20).unwrap());
         amend(store, 3).unwrap();
         forget(store, 5).unwrap();
         purge(store, 7).unwrap();
@@ -131,7 +131,7 @@ fn every_flip_of_a_superblock_is_found() {
         let backend = MemoryBackend::new();
         backend.import("t", &case.image).unwrap();
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        let chosen = |bit: &usize| exhaustive() || bit % 211 == 0 || bit / 8 % 65_536 < 160;
+        let chosen = |bit: &usize| exhaustive() || bit.is_multiple_of(211) || bit / 8 % 65_536 < 160;
         for bit in (0..bytes * 8).filter(chosen).filter(|bit| bit % 2 == part) {
             *counts.entry(case.flip(&backend, "superblock", bit)).or_default() += 1;
         }

@@ -7,6 +7,7 @@
 //! does, and its snapshot carries every page that may be torn. A purge's bytes are destroyed after the superblock; the mark in the
 //! snapshot makes the next open finish the work.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -121,6 +122,7 @@ impl Shared {
             head.tail.seal(&|| picture(current));
         }
         drop_lonely_tags(head);
+        drop_lonely_sessions(head);
         let view = picture(&head.view);
         let dirty = std::mem::take(&mut head.dirty);
         let snapshot = Snapshot::capture(head, &view, &dirty);
@@ -303,6 +305,24 @@ fn sweep(head: &mut Head, pass: &mut WritePass) -> Result<()> {
     }
     head.swept = true;
     Ok(())
+}
+
+/// A purge takes with it the names of sessions of which no other row is left, forgotten ones included: those keep the name beside
+/// their text.
+fn drop_lonely_sessions(head: &mut Head) {
+    let purged = head.scrubs.iter().filter_map(|&slot| head.row(slot));
+    let mut lonely: BTreeSet<u32> = purged.map(|(header, _)| header.session).filter(|&session| session != 0).collect();
+    for slab in &head.slabs {
+        for (slot, header) in (slab.base..).zip(slab.headers()) {
+            if lonely.is_empty() {
+                return;
+            }
+            if lonely.contains(&header.session) && !head.scrubs.contains(&slot) {
+                lonely.remove(&header.session);
+            }
+        }
+    }
+    lonely.iter().for_each(|&session| head.sessions.remove(session));
 }
 
 /// A purge takes with it the tags that nothing else uses.

@@ -11,7 +11,7 @@ use mnemolith_backends::{Directory, Gate, LogFile, RegionWriter, Result, Storage
 
 /// What a failing call says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// EIO, from the chosen call on.
     Io,
     /// ENOSPC, at the chosen call alone.
@@ -31,38 +31,38 @@ struct State {
 
 /// The hand on the switch.
 #[derive(Debug, Clone, Default)]
-pub struct Control(Arc<State>);
+pub(crate) struct Control(Arc<State>);
 
 impl Control {
     /// Fails the `n`-th changing call counted from now.
-    pub fn fail_at(&self, n: u64, fault: Fault) {
+    pub(crate) fn fail_at(&self, n: u64, fault: Fault) {
         self.0.no_space.store(fault == Fault::NoSpace, Ordering::SeqCst);
         self.0.hits.store(0, Ordering::SeqCst);
         self.0.at.store(self.calls() + n, Ordering::SeqCst);
     }
 
     /// From now on nothing changes any more: the process is dead.
-    pub fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.fail_at(1, Fault::Io);
     }
 
     /// From now on everything works.
-    pub fn heal(&self) {
+    pub(crate) fn heal(&self) {
         self.0.at.store(0, Ordering::SeqCst);
     }
 
     /// Changing calls so far.
-    pub fn calls(&self) -> u64 {
+    pub(crate) fn calls(&self) -> u64 {
         self.0.calls.load(Ordering::SeqCst)
     }
 
     /// Calls that failed.
-    pub fn hits(&self) -> u64 {
+    pub(crate) fn hits(&self) -> u64 {
         self.0.hits.load(Ordering::SeqCst)
     }
 
     /// Whether the last call that failed was one that makes room.
-    pub fn hit_allocation(&self) -> bool {
+    pub(crate) fn hit_allocation(&self) -> bool {
         self.0.hit_allocation.load(Ordering::SeqCst)
     }
 
@@ -81,13 +81,13 @@ impl Control {
 
 /// See the module.
 #[derive(Debug)]
-pub struct FaultyDirectory {
+pub(crate) struct FaultyDirectory {
     inner: Arc<dyn Directory>,
     control: Control,
 }
 
 impl FaultyDirectory {
-    pub fn over(inner: Arc<dyn Directory>) -> (Arc<dyn Directory>, Control) {
+    pub(crate) fn over(inner: Arc<dyn Directory>) -> (Arc<dyn Directory>, Control) {
         let control = Control::default();
         (Arc::new(Self { inner, control: control.clone() }), control)
     }

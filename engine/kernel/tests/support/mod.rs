@@ -13,28 +13,28 @@ use mnemolith_backends::{Backend, MemoryBackend, NamespaceImage};
 use mnemolith_kernel::format::{MutableState, Payload};
 use mnemolith_kernel::{NewRow, Result, Sequencer, Store, StoreOptions};
 
-pub use faulty::*;
+pub(crate) use faulty::*;
 
-pub const DIMENSION: u32 = 16;
+pub(crate) const DIMENSION: u32 = 16;
 
-pub fn options() -> StoreOptions {
+pub(crate) fn options() -> StoreOptions {
     StoreOptions { dimension: Some(DIMENSION), entropy: [7; 24], ..StoreOptions::new("t") }
 }
 
 /// A unit vector that its number determines.
-pub fn unit(number: u64) -> Vec<f32> {
+pub(crate) fn unit(number: u64) -> Vec<f32> {
     let values: Vec<f32> = (0..u64::from(DIMENSION)).map(|i| ((number * 31 + i * 7 + 1) as f32).sin()).collect();
     let norm = values.iter().map(|value| value * value).sum::<f32>().sqrt();
     values.iter().map(|value| value / norm).collect()
 }
 
 /// Stores row `number` with a text of about `text_len` bytes; nothing is waited for.
-pub fn submit(store: &Store, number: u64, text_len: usize) -> Result<(u64, u64)> {
+pub(crate) fn submit(store: &Store, number: u64, text_len: usize) -> Result<(u64, u64)> {
     store_row(&mut store.sequence()?, number, text_len)
 }
 
 /// As [`submit`], for who has the right to write already; slot and LSN.
-pub fn store_row(writer: &mut Sequencer, number: u64, text_len: usize) -> Result<(u64, u64)> {
+pub(crate) fn store_row(writer: &mut Sequencer, number: u64, text_len: usize) -> Result<(u64, u64)> {
     let vector = unit(number);
     let (id, text) = (format!("m{number}"), format!("text of {number} {}", "x".repeat(text_len)));
     let tags = [(format!("tag{}", number % 3), format!("Tag{}", number % 3)), (format!("only{number}"), format!("Only{number}"))];
@@ -55,14 +55,12 @@ pub fn store_row(writer: &mut Sequencer, number: u64, text_len: usize) -> Result
     Ok((stored.slot, stored.lsn))
 }
 
-/// Stores and waits; the slot.
-pub fn put(store: &Store, number: u64, text_len: usize) -> Result<u64> {
-    let (slot, lsn) = submit(store, number, text_len)?;
-    store.wait(lsn)?;
-    Ok(slot)
+/// Stores and waits.
+pub(crate) fn put(store: &Store, number: u64, text_len: usize) -> Result<()> {
+    store.wait(submit(store, number, text_len)?.1)
 }
 
-pub fn state(number: u64) -> MutableState {
+pub(crate) fn state(number: u64) -> MutableState {
     MutableState {
         strength: 1.0 + number as f32,
         valence: 3,
@@ -73,7 +71,7 @@ pub fn state(number: u64) -> MutableState {
 }
 
 /// Amends the row with this number and waits.
-pub fn amend(store: &Store, number: u64) -> Result<()> {
+pub(crate) fn amend(store: &Store, number: u64) -> Result<()> {
     let mut writer = store.sequence()?;
     let slot = writer.find_id(&format!("m{number}"))?.unwrap();
     let lsn = writer.amend(vec![(slot, state(number))])?;
@@ -82,7 +80,7 @@ pub fn amend(store: &Store, number: u64) -> Result<()> {
 }
 
 /// Forgets the row with this number and waits.
-pub fn forget(store: &Store, number: u64) -> Result<()> {
+pub(crate) fn forget(store: &Store, number: u64) -> Result<()> {
     let mut writer = store.sequence()?;
     let slot = writer.find_id(&format!("m{number}"))?.unwrap();
     let lsn = writer.forget(slot)?;
@@ -91,36 +89,36 @@ pub fn forget(store: &Store, number: u64) -> Result<()> {
 }
 
 /// Purges the row with this number and waits.
-pub fn purge(store: &Store, number: u64) -> Result<()> {
+pub(crate) fn purge(store: &Store, number: u64) -> Result<()> {
     let lsn = store.sequence()?.purge(&format!("m{number}"))?;
     lsn.map_or(Ok(()), |lsn| store.wait(lsn))
 }
 
 /// Everything a caller can see of one memory.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DumpedRow {
-    pub slot: u64,
-    pub lsn: u64,
-    pub predecessor: u64,
-    pub payload: Payload,
-    pub state: MutableState,
-    pub vector: Vec<f32>,
-    pub event_time_ms: i64,
+pub(crate) struct DumpedRow {
+    pub(crate) slot: u64,
+    pub(crate) lsn: u64,
+    pub(crate) predecessor: u64,
+    pub(crate) payload: Payload,
+    pub(crate) state: MutableState,
+    pub(crate) vector: Vec<f32>,
+    pub(crate) event_time_ms: i64,
 }
 
 /// Everything a caller can see.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Dump {
-    pub lsn: u64,
-    pub live: u64,
-    pub rows: Vec<DumpedRow>,
-    pub registers: Vec<Option<Vec<u8>>>,
+pub(crate) struct Dump {
+    pub(crate) lsn: u64,
+    pub(crate) live: u64,
+    pub(crate) rows: Vec<DumpedRow>,
+    pub(crate) registers: Vec<Option<Vec<u8>>>,
     /// The dictionary's numbers of the words that the rows and their neighbours may use.
-    pub tags: Vec<Option<u32>>,
+    pub(crate) tags: Vec<Option<u32>>,
 }
 
 /// The dump, and the slots that hydration refused.
-pub fn dump_what_can_be_read(store: &Store) -> (Dump, Vec<u64>) {
+pub(crate) fn dump_what_can_be_read(store: &Store) -> (Dump, Vec<u64>) {
     let reader = store.reader();
     let mut dump = Dump { lsn: reader.lsn(), live: reader.live(), ..Dump::default() };
     let mut refused = Vec::new();
@@ -150,7 +148,7 @@ pub fn dump_what_can_be_read(store: &Store) -> (Dump, Vec<u64>) {
 }
 
 /// The dump of a store in which every row can be read.
-pub fn dump(store: &Store) -> Dump {
+pub(crate) fn dump(store: &Store) -> Dump {
     let (dump, refused) = dump_what_can_be_read(store);
     assert_eq!(refused, Vec::<u64>::new(), "rows that cannot be read");
     assert_eq!(dump.rows.len() as u64, dump.live);
@@ -158,7 +156,7 @@ pub fn dump(store: &Store) -> Dump {
 }
 
 /// What a process that dies leaves of its namespace: everything it wrote, and nothing of what closing would have done.
-pub fn killed(image: Option<&NamespaceImage>, work: impl FnOnce(&Store)) -> NamespaceImage {
+pub(crate) fn killed(image: Option<&NamespaceImage>, work: impl FnOnce(&Store)) -> NamespaceImage {
     let backend = MemoryBackend::new();
     if let Some(image) = image {
         backend.import("t", image).unwrap();
@@ -172,7 +170,7 @@ pub fn killed(image: Option<&NamespaceImage>, work: impl FnOnce(&Store)) -> Name
 }
 
 /// As [`killed`], closed properly.
-pub fn closed(image: Option<&NamespaceImage>, work: impl FnOnce(&Store)) -> NamespaceImage {
+pub(crate) fn closed(image: Option<&NamespaceImage>, work: impl FnOnce(&Store)) -> NamespaceImage {
     let backend = MemoryBackend::new();
     if let Some(image) = image {
         backend.import("t", image).unwrap();
@@ -184,7 +182,7 @@ pub fn closed(image: Option<&NamespaceImage>, work: impl FnOnce(&Store)) -> Name
 }
 
 /// Opens a copy of an image.
-pub fn open(image: &NamespaceImage) -> Result<(MemoryBackend, Store)> {
+pub(crate) fn open(image: &NamespaceImage) -> Result<(MemoryBackend, Store)> {
     let backend = MemoryBackend::new();
     backend.import("t", image).unwrap();
     let store = Store::open(backend.open("t").unwrap(), &options())?;
@@ -192,31 +190,31 @@ pub fn open(image: &NamespaceImage) -> Result<(MemoryBackend, Store)> {
 }
 
 /// Opens a directory that dies when the store is dropped.
-pub fn open_mortal(directory: Arc<dyn mnemolith_backends::Directory>) -> (Control, Result<Store>) {
+pub(crate) fn open_mortal(directory: Arc<dyn mnemolith_backends::Directory>) -> (Control, Result<Store>) {
     let (directory, control) = FaultyDirectory::over(directory);
     let store = Store::open(directory, &options());
     (control, store)
 }
 
 /// The paths of an image's log segments, in order.
-pub fn segments(image: &NamespaceImage) -> Vec<String> {
+pub(crate) fn segments(image: &NamespaceImage) -> Vec<String> {
     image.files.keys().filter(|path| path.starts_with("wal/")).cloned().collect()
 }
 
 /// Offset and first LSN of every frame of a segment.
-pub fn frames(segment: &[u8]) -> Vec<(usize, u64)> {
+pub(crate) fn frames(segment: &[u8]) -> Vec<(usize, u64)> {
     let starts = (4096..segment.len()).step_by(4096);
     let is_frame = |at: &usize| segment[*at..].starts_with(&0x4652_4d4e_u32.to_le_bytes());
     starts.filter(is_frame).map(|at| (at, u64::from_le_bytes(segment[at + 16..at + 24].try_into().unwrap()))).collect()
 }
 
 /// Whether every bit is to be tried, and not a sample.
-pub fn exhaustive() -> bool {
+pub(crate) fn exhaustive() -> bool {
     std::env::var_os("MNEMOLITH_EXHAUSTIVE").is_some_and(|value| value == "1")
 }
 
 /// Counts of outcomes from both halves of a range of cases, on two threads.
-pub fn in_halves(run: impl Fn(usize) -> BTreeMap<&'static str, u64> + Sync) -> BTreeMap<&'static str, u64> {
+pub(crate) fn in_halves(run: impl Fn(usize) -> BTreeMap<&'static str, u64> + Sync) -> BTreeMap<&'static str, u64> {
     let (first, second) = std::thread::scope(|scope| {
         let other = scope.spawn(|| run(1));
         (run(0), other.join().unwrap())
@@ -227,7 +225,7 @@ pub fn in_halves(run: impl Fn(usize) -> BTreeMap<&'static str, u64> + Sync) -> B
 }
 
 /// Files of an image that hold these bytes.
-pub fn files_with(image: &NamespaceImage, needle: &[u8]) -> Vec<String> {
+pub(crate) fn files_with(image: &NamespaceImage, needle: &[u8]) -> Vec<String> {
     let holds = |bytes: &Vec<u8>| bytes.windows(needle.len()).any(|window| window == needle);
     image.files.iter().filter(|(_, bytes)| holds(bytes)).map(|(path, _)| path.clone()).collect()
 }
