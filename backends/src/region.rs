@@ -36,8 +36,6 @@ pub struct Gate {
 }
 
 /// A reader's permission: while it lives no published byte changes.
-///
-/// It stays on the thread that asked for it; `&ReadPass` may be shared with helper threads.
 #[derive(Debug)]
 pub struct ReadPass {
     guard: ArcRwLockReadGuard<RawRwLock, ()>,

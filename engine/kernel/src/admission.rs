@@ -49,9 +49,8 @@ impl Filter {
         let all: Option<Vec<u32>> = self.tags_all.iter().map(|tag| number(tag)).collect();
         let any: Vec<u32> = self.tags_any.iter().filter_map(|tag| number(tag)).collect();
         let session = self.session.as_deref().map(session);
-        let refuted = all.is_none() || session == Some(None) || (any.is_empty() && !self.tags_any.is_empty());
         ResolvedFilter {
-            refuted,
+            refuted: all.is_none() || session == Some(None),
             all: all.unwrap_or_default(),
             any: (!self.tags_any.is_empty()).then_some(any),
             mask: self.mask,
@@ -68,7 +67,7 @@ impl Filter {
 /// A [`Filter`] that speaks of tags by number.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResolvedFilter {
-    /// A tag that no memory has is demanded.
+    /// Tags are demanded of which no memory has one.
     refuted: bool,
     all: Vec<u32>,
     any: Option<Vec<u32>>,

@@ -4,6 +4,8 @@
 //! top k. Kernels only select candidates: whoever could be in the answer given their error is scored again by the canonical routine,
 //! which alone decides. So an answer does not depend on the kernel, on the layout of the slabs, or on the order of the blocks.
 //!
+//! A row's header is read only where its dot product leaves it a chance: no factor but that of the tags exceeds 1.
+//!
 //! Invariants: memory is O(k + block); a slab without an admitted row is not touched, and neither is a block; checksums are not looked
 //! at here, since whoever hands a memory out verifies it.
 
@@ -25,6 +27,7 @@ mod tests;
 /// Rows that are scored together: their scores stay in the first level of cache.
 const BLOCK_ROWS: usize = 1024;
 const WORD_ROWS: usize = 64;
+const BLOCK_WORDS: usize = BLOCK_ROWS / WORD_ROWS;
 
 const _: () = assert!(SLOTS_PER_PAGE == WORD_ROWS && BLOCK_ROWS.is_multiple_of(WORD_ROWS));
 
@@ -61,7 +64,7 @@ pub struct ScanOutcome {
     pub admitted: u64,
     /// Rows that were multiplied with the query. In a block of which most rows are admitted, that is all of them.
     pub rows_scanned: u64,
-    /// Bytes of vectors and headers read for that.
+    /// Bytes of vectors and headers read for that. Headers of rows that cannot reach the answer are not read.
     pub bytes: u64,
     /// Canonical scores computed.
     pub candidates: u64,
@@ -88,7 +91,8 @@ pub(crate) fn scan(reader: &Reader, kernels: &Kernels, index: &RwLock<Vec<SlabIn
     let scorer = request.scorer();
     let mut rescored = 0;
     let mut failure = None;
-    let mut top = TopK::new(request.k, scorer.slack(request.query.len()));
+    let slack = scorer.slack(request.query.len());
+    let mut top = TopK::new(request.k, slack);
     // Reduces candidates to the canonical k best.
     let mut resolve = |candidates: &mut Vec<Candidate>| match best_of(reader, &scorer, request, candidates) {
         Ok(best) => {
@@ -102,9 +106,17 @@ pub(crate) fn scan(reader: &Reader, kernels: &Kernels, index: &RwLock<Vec<SlabIn
             candidates.truncate(request.k);
         }
     };
+    let mut blocks = 0_u64;
+    let mut least = f32::NEG_INFINITY;
     walk(reader, kernels, index, request, &mut outcome, &mut |first, keys, admitted| {
         top.push_block(kernels, first, keys, admitted, &mut resolve);
-        Ok(())
+        blocks += 1;
+        // Often enough: it rises slowly later on, and asking costs O(k).
+        if blocks.is_power_of_two() {
+            let kth = top.clone().into_candidates().get(request.k - 1).map(|candidate| candidate.score);
+            least = kth.map_or(least, |kth| kth - slack);
+        }
+        Ok(least)
     })?;
     if let Some(error) = failure {
         return Err(error);
@@ -134,6 +146,8 @@ pub(crate) fn rank_of(
     let scored = rescore(reader, &scorer, request.query, slot)?;
     let key = Scorer::canonical_key(&scored);
     let bound = scorer.error_bound(request.query.len());
+    // Rows below it, all of which come after, do not interest; the memory itself cannot lie below it.
+    let least = ((key - bound) as f32).next_down();
     let mut rank = 0;
     let mut found = false;
     walk(reader, kernels, index, request, &mut ScanOutcome::default(), &mut |first, keys, admitted| {
@@ -149,7 +163,7 @@ pub(crate) fn rank_of(
                 rank += u64::from(before);
             }
         }
-        Ok(())
+        Ok(least)
     })?;
     Ok(found.then_some(Rank { rank, scored }))
 }
@@ -195,10 +209,11 @@ fn keep_best<T>(items: &mut Vec<T>, k: usize, order: impl Fn(&T, &T) -> std::cmp
     }
 }
 
-/// Receives the first slot of a block, a selection key per row, and the bits of the rows whose key means anything.
-type Visit<'a> = dyn FnMut(u64, &[f32], &[u64]) -> Result<()> + 'a;
+/// Receives the first slot of a block, a selection key per row, and the bits of the rows whose key means anything; says below which
+/// key a row is of no interest from then on.
+type Visit<'a> = dyn FnMut(u64, &[f32], &[u64]) -> Result<f32> + 'a;
 
-/// Shows every block with an admitted row.
+/// Shows every block with an admitted row that may be of interest.
 fn walk(
     reader: &Reader,
     kernels: &Kernels,
@@ -209,15 +224,16 @@ fn walk(
 ) -> Result<()> {
     let scorer = request.scorer();
     let mut block = Block::default();
+    let mut least = f32::NEG_INFINITY;
     for (number, slab) in reader.view.slabs.iter().enumerate() {
-        if slab.rows.stride() != row_stride(request.query.len()) {
+        let stride = slab.rows.stride();
+        if stride != row_stride(request.query.len()) {
             return Err(KernelError::Internal("a query of another dimension than the rows"));
         }
         let mut bits = request.filter.slab_bits(reader, kernels, index, (number, slab))?;
         let headers = slab.rows.headers(&reader.pass).get(..slab.len).ok_or(NO_ROW)?;
-        let vectors = slab.rows.vectors(&reader.pass).get(..slab.len * slab.rows.stride()).ok_or(NO_ROW)?;
-        let blocks = bits.chunks_mut(BLOCK_ROWS / WORD_ROWS).zip(headers.chunks(BLOCK_ROWS));
-        let blocks = blocks.zip(vectors.chunks(BLOCK_ROWS * slab.rows.stride()));
+        let vectors = slab.rows.vectors(&reader.pass).get(..slab.len * stride).ok_or(NO_ROW)?;
+        let blocks = bits.chunks_mut(BLOCK_WORDS).zip(headers.chunks(BLOCK_ROWS)).zip(vectors.chunks(BLOCK_ROWS * stride));
         for (first, ((admitted, headers), vectors)) in (0..).step_by(BLOCK_ROWS).zip(blocks) {
             if kernels.bits_count(admitted) == 0 {
                 continue;
@@ -228,19 +244,13 @@ fn walk(
                 continue;
             }
             let rows = Rows { slab, first, headers, vectors };
-            let dense = count as usize * 2 > headers.len();
-            let scanned = if dense {
-                block.score_all(&scorer, kernels, request.query, &rows);
-                headers.len() as u64
-            } else {
-                block.score_some(&scorer, kernels, request.query, &rows, admitted);
-                count
-            };
+            let scanned = block.multiply(kernels, request.query, &rows, admitted, count);
+            let fused = if scorer.reads_headers() { block.fuse(&scorer, kernels, &rows, admitted, least) } else { 0 };
+            let headers_read = if request.filter.reads_headers() { scanned } else { fused };
             tally.admitted += count;
             tally.rows_scanned += scanned;
-            let header_bytes = if scorer.reads_headers() || request.filter.reads_headers() { size_of::<EncodingHeader>() } else { 0 };
-            tally.bytes += scanned * (slab.rows.stride() * size_of::<f32>() + header_bytes) as u64;
-            visit(slab.base + first as u64, &block.keys, admitted)?;
+            tally.bytes += scanned * (stride * size_of::<f32>()) as u64 + headers_read * size_of::<EncodingHeader>() as u64;
+            least = visit(slab.base + first as u64, &block.keys, admitted)?;
         }
     }
     Ok(())
@@ -266,13 +276,37 @@ struct Block {
 }
 
 impl Block {
-    /// Keys of all rows, admitted or not.
-    fn score_all(&mut self, scorer: &Scorer, kernels: &Kernels, query: &[f32], rows: &Rows<'_>) {
+    /// Multiplies the rows with the query, all of them where most are admitted; how many it were.
+    fn multiply(&mut self, kernels: &Kernels, query: &[f32], rows: &Rows<'_>, admitted: &[u64], count: u64) -> u64 {
+        let stride = rows.slab.rows.stride();
         self.keys.resize(rows.headers.len(), 0.0);
-        kernels.dot_rows(query, rows.vectors, rows.slab.rows.stride(), &mut self.keys);
-        if !scorer.reads_headers() {
-            return;
+        if is_dense(count, rows) {
+            kernels.dot_rows(query, rows.vectors, stride, &mut self.keys);
+            return rows.headers.len() as u64;
         }
+        kernels.dot_selected(query, rows.vectors, stride, admitted, &mut self.keys);
+        count
+    }
+
+    /// Turns dot products into keys, and clears the bits of rows whose key cannot reach `least` whatever their header says: no
+    /// header of theirs is read. How many were.
+    fn fuse(&mut self, scorer: &Scorer, kernels: &Kernels, rows: &Rows<'_>, admitted: &mut [u64], least: f32) -> u64 {
+        let mut hopeful = [0; BLOCK_WORDS];
+        if let Some(hopeful) = hopeful.get_mut(..admitted.len()) {
+            kernels.at_least(&self.keys, scorer.least_dot(least), hopeful);
+            kernels.bits_and(admitted, hopeful);
+        }
+        let count = kernels.bits_count(admitted);
+        if is_dense(count, rows) {
+            self.fuse_all(scorer, rows);
+            return rows.headers.len() as u64;
+        }
+        self.fuse_some(scorer, rows, admitted);
+        count
+    }
+
+    /// Keys of all rows, admitted or not.
+    fn fuse_all(&mut self, scorer: &Scorer, rows: &Rows<'_>) {
         self.columns.clear();
         for (page, headers) in (rows.first / SLOTS_PER_PAGE..).zip(rows.headers.chunks(SLOTS_PER_PAGE)) {
             // Most pages of states were never touched: then no row of them asks.
@@ -287,13 +321,8 @@ impl Block {
         scorer.fuse(&self.columns, &mut self.keys);
     }
 
-    /// Keys of the selected rows; no other row is touched.
-    fn score_some(&mut self, scorer: &Scorer, kernels: &Kernels, query: &[f32], rows: &Rows<'_>, selected: &[u64]) {
-        self.keys.resize(rows.headers.len(), 0.0);
-        kernels.dot_selected(query, rows.vectors, rows.slab.rows.stride(), selected, &mut self.keys);
-        if !scorer.reads_headers() {
-            return;
-        }
+    /// Keys of the selected rows; the header of no other is touched.
+    fn fuse_some(&mut self, scorer: &Scorer, rows: &Rows<'_>, selected: &[u64]) {
         self.places.clear();
         for (first, word) in (0..).step_by(WORD_ROWS).zip(selected) {
             self.places.extend(ones(*word).map(|place| first + place));
@@ -313,6 +342,11 @@ impl Block {
             }
         }
     }
+}
+
+/// Whether it is cheaper to work on all rows of a block than to pick `count` of them.
+fn is_dense(count: u64, rows: &Rows<'_>) -> bool {
+    count * 2 > rows.headers.len() as u64
 }
 
 /// The `n` rows nearest to a normalised query among runs of rows: by canonical cosine, then by slot.
@@ -349,7 +383,7 @@ pub(crate) fn nearest_rows<'a>(
         for (first, rows) in (*first..).step_by(BLOCK_ROWS).zip(rows.chunks(BLOCK_ROWS * stride)) {
             keys.resize(rows.len() / stride, 0.0);
             kernels.dot_rows(query, rows, stride, &mut keys);
-            top.push_block(kernels, first, &keys, &[u64::MAX; BLOCK_ROWS / WORD_ROWS], &mut resolve);
+            top.push_block(kernels, first, &keys, &[u64::MAX; BLOCK_WORDS], &mut resolve);
         }
     }
     let mut best = best_of(&top.into_candidates());

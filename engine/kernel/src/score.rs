@@ -28,7 +28,7 @@ const MAX_STRENGTH: f32 = 10.0;
 /// The widest distance of two valences.
 const VALENCE_RANGE: f64 = 255.0;
 /// The most that importance and tags may weigh.
-const MAX_WEIGHT: f32 = 10.0;
+const MAX_WEIGHT: f64 = 10.0;
 /// Half the distance from 1 to the next `f32`: the relative error of one operation.
 const UNIT: f64 = 1.0 / 16_777_216.0;
 /// Lanes of the canonical dot product.
@@ -38,13 +38,13 @@ const LANES: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
     /// `b`, in `[0, 10]`: how far importance, as far as it has not decayed, lifts a memory.
-    pub importance: f32,
+    pub importance: f64,
     /// `g`, in `[0, 10]`: how far optional tags lift a memory.
-    pub tags: f32,
+    pub tags: f64,
     /// `m`, in `[0, 1]`: how far a distance from the query's mood lowers a memory.
-    pub mood: f32,
+    pub mood: f64,
     /// In `[0, 1]`: what is left of a memory's importance however old it is.
-    pub floor: f32,
+    pub floor: f64,
 }
 
 impl Default for Weights {
@@ -137,7 +137,7 @@ impl Inputs {
 
 /// `value`, or the end of the range it lies beyond; NaN is `low`.
 #[inline]
-fn within(value: f32, low: f32, high: f32) -> f32 {
+fn within<T: PartialOrd + Copy>(value: T, low: T, high: T) -> T {
     let capped = if value < high { value } else { high };
     if value > low { capped } else { low }
 }
@@ -159,24 +159,24 @@ impl Scorer {
 
     /// The canonical score of a row whose similarity to the query is `similarity`.
     pub(crate) fn breakdown(&self, similarity: f64, row: &Inputs) -> Breakdown {
-        let floor = f64::from(self.weights.floor);
+        let floor = self.weights.floor;
         let decay = if row.pinned {
             1.0
         } else {
             let age = self.age_ms(row.event_time_ms) as f64 / DAY_MS;
             floor + (1.0 - floor) / (1.0 + age / (DECAY_DAYS * f64::from(row.strength))).sqrt()
         };
-        let b = f64::from(self.weights.importance);
+        let b = self.weights.importance;
         let modulation = (1.0 + b * (f64::from(row.importance) / 10.0) * decay) / (1.0 + b);
         let tags = if self.optional_tags == 0 {
             1.0
         } else {
             let shared = f64::from((row.tags & self.optional_tags).count_ones());
-            1.0 + f64::from(self.weights.tags) * (shared / f64::from(self.optional_tags.count_ones()))
+            1.0 + self.weights.tags * (shared / f64::from(self.optional_tags.count_ones()))
         };
         let mood = self.mood.map_or(1.0, |mood| {
             let distance = f64::from(mood.abs_diff(row.valence));
-            1.0 - f64::from(self.weights.mood) * (distance / VALENCE_RANGE)
+            1.0 - self.weights.mood * (distance / VALENCE_RANGE)
         });
         // Not `f64::max`, which leaves the sign of a zero open.
         let sim = if similarity > 0.0 { similarity } else { 0.0 };
@@ -240,11 +240,11 @@ impl Scorer {
     /// are, by score and among scores of 0 by cosine, and rows that point away from the query do not tie at 0 by the thousand.
     pub(crate) fn fuse(&self, columns: &Columns, keys: &mut [f32]) {
         if self.weighs_importance() {
-            let b = f64::from(self.weights.importance);
+            let b = self.weights.importance;
             let base = (1.0 / (1.0 + b)) as f32;
             let gain = (b / (10.0 * (1.0 + b))) as f32;
-            let floor = self.weights.floor;
-            let rest = (1.0 - f64::from(floor)) as f32;
+            let floor = self.weights.floor as f32;
+            let rest = (1.0 - self.weights.floor) as f32;
             for ((key, importance), wear) in keys.iter_mut().zip(&columns.importance).zip(&columns.wear) {
                 let decay = floor + rest / (1.0 + wear).sqrt();
                 let factor = base + gain * importance * decay;
@@ -252,17 +252,28 @@ impl Scorer {
             }
         }
         if self.weighs_tags() {
-            let gain = (f64::from(self.weights.tags) / f64::from(self.optional_tags.count_ones())) as f32;
+            let gain = (self.weights.tags / f64::from(self.optional_tags.count_ones())) as f32;
             for (key, shared) in keys.iter_mut().zip(&columns.shared) {
                 *key *= if *key > 0.0 { 1.0 + gain * shared } else { 1.0 };
             }
         }
         if self.weighs_mood() {
-            let loss = (f64::from(self.weights.mood) / VALENCE_RANGE) as f32;
+            let loss = (self.weights.mood / VALENCE_RANGE) as f32;
             for (key, distance) in keys.iter_mut().zip(&columns.distance) {
                 *key *= if *key > 0.0 { 1.0 - loss * distance } else { 1.0 };
             }
         }
+    }
+
+    /// A dot product that a row needs for its key to reach `least`, whatever else is known of it.
+    ///
+    /// A positive dot product grows at most by `1 + g` and what fewer than 32 roundings add; one that is not positive stays.
+    pub(crate) fn least_dot(&self, least: f32) -> f32 {
+        if least <= 0.0 {
+            return least;
+        }
+        let growth = if self.weighs_tags() { 1.0 + self.weights.tags } else { 1.0 };
+        ((f64::from(least) / (growth * (1.0 + 64.0 * UNIT))) as f32).next_down()
     }
 
     /// What [`Scorer::fuse`] approximates.
@@ -328,7 +339,7 @@ pub(crate) fn dot_error_bound(dimension: usize) -> f64 {
 /// its own error, which they multiply. Where approximate and canonical cosine lie on two sides of zero, both keys are at most `1 + g`
 /// times their cosine, and the bound still holds.
 pub(crate) fn error_bound(dimension: usize, weights: &Weights) -> f64 {
-    (1.0 + f64::from(weights.in_range().tags)) * (dot_error_bound(dimension) + 32.0 * UNIT)
+    (1.0 + weights.in_range().tags) * (dot_error_bound(dimension) + 32.0 * UNIT)
 }
 
 /// How far below the k-th best key a row can lie and still be in the canonical top k: twice the error, and not less than 1e-5.
@@ -443,6 +454,7 @@ mod tests {
             let state = MutableState { strength: value, valence: -128, recall_count: 0, last_recall_ms: 0, last_seen_ms: 0 };
             let row = Inputs::new(&header, Some(&state));
             for weight in wild {
+                let weight = f64::from(weight);
                 let weights = Weights { importance: weight, tags: weight, mood: weight, floor: weight };
                 let scorer = Scorer::new(weights, i64::MAX, 0b11, Some(127));
                 let (score, key) = (scorer.breakdown(1.0, &row).score(), fused(&scorer, 1.0, row));
@@ -472,7 +484,7 @@ mod tests {
         fn keys_of_a_block_lie_within_1e_5_of_the_canonical_ones(seed: u64) {
             let mut random = Random(seed);
             for dimension in [1, 7, 16, 50, 384] {
-                let weight = |random: &mut Random, default| if random.one_in(2) { default } else { random.below(11) as f32 / 10.0 };
+                let weight = |random: &mut Random, default| if random.one_in(2) { default } else { random.below(11) as f64 / 10.0 };
                 let weights = Weights {
                     importance: weight(&mut random, 0.2),
                     tags: weight(&mut random, 0.1).min(0.2),
@@ -495,6 +507,7 @@ mod tests {
                     scorer.gather(rows.iter().map(|(_, inputs)| *inputs), &mut columns);
                     scorer.fuse(&columns, &mut keys);
                     for (key, (row, inputs)) in keys.iter().zip(&rows) {
+                        prop_assert!(kernels.dot(&query, row) >= scorer.least_dot(*key), "a row would be skipped that reaches {key}");
                         let expected = canonical(&scorer, canonical_cosine(&query, row), inputs);
                         let off = (f64::from(*key) - expected).abs();
                         prop_assert!(off <= 1e-5 && off <= scorer.error_bound(dimension), "{} {dimension}: {off}", kernels.name());
@@ -531,6 +544,7 @@ mod tests {
                     assert!(off <= dots_allowed, "{} at {dimension}: {off} > {dots_allowed}", kernels.name());
                     let off = (f64::from(fused(&scorer, dot, inputs)) - canonical(&scorer, cosine, &inputs)).abs();
                     assert!(off <= allowed, "{} at {dimension}: {off} > {allowed}", kernels.name());
+                    assert!(dot >= scorer.least_dot(fused(&scorer, dot, inputs)), "{} at {dimension}", kernels.name());
                     worst = worst.max(off);
                 }
             }

@@ -31,3 +31,8 @@ pub use types::{
     Recall, RecallQuery, Reinforce, Reinforced, Relay, RelayStatus, RelayTrace, RememberRequest, RememberResult, Soul, Source,
     StatedRelation, Stats, Status, Tier, Update, VerifyReport, Weights, WhyNot,
 };
+
+/// The README's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -50,7 +50,7 @@ pub(crate) fn normalised(values: Vec<f64>) -> Vec<f32> {
 }
 
 /// A row as the test knows it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Memory {
     /// Filled in by [`world`].
     pub(crate) slot: u64,

@@ -50,7 +50,8 @@ impl Store {
         let index = Arc::new(RwLock::new(Vec::new()));
         let (head, log_end) = load(&dir, &superblock, &identity, &index)?;
         let salt_seed = options.entropy.last_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let writer = FrameWriter::new(identity.store_uuid, salt_seed, log_end.chain, log_end.last_lsn);
+        let method = log_end.segments.last().map_or(Ok("none yet"), |segment| segment.file(dir.as_ref()).map(|file| file.method()))?;
+        let writer = FrameWriter::new(identity.store_uuid, salt_seed, log_end.chain, log_end.last_lsn, method);
         let scrubs_left = !head.scrubs.is_empty();
         let shared = Arc::new(Shared {
             published: RwLock::new(picture(&head.view)),

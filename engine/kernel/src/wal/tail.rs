@@ -260,8 +260,8 @@ pub(crate) struct FrameWriter {
 }
 
 impl FrameWriter {
-    pub(crate) fn new(store_uuid: u128, salt_seed: u64, chain: u32, durable_lsn: u64) -> Self {
-        Self { store_uuid, salt_seed, chain, durable_lsn, unsynced: Vec::new(), method: "not used yet" }
+    pub(crate) fn new(store_uuid: u128, salt_seed: u64, chain: u32, durable_lsn: u64, method: &'static str) -> Self {
+        Self { store_uuid, salt_seed, chain, durable_lsn, unsynced: Vec::new(), method }
     }
 
     /// Writes a frame; with `durable` it survives power loss when this returns.

@@ -55,6 +55,16 @@ impl Memory {
     /// Changes text, tags or metadata of a memory under its id: a new row in one record; times, order, session, strength and what surprise
     /// made of it stay. A new text is embedded again where there is an embedder, else the vector stays. Durable when it returns.
     ///
+    /// ```
+    /// use mnemolith::{Memory, RememberRequest, Update};
+    ///
+    /// let memory = Memory::in_memory()?;
+    /// memory.remember(RememberRequest::new("the gate code is 4711").id("gate").tag("home"))?;
+    /// let changed = memory.update("gate", Update::new().text("the gate code is 4712"))?;
+    /// assert_eq!((changed.text.as_deref(), changed.tags.as_slice()), (Some("the gate code is 4712"), &["home".to_owned()][..]));
+    /// # Ok::<(), mnemolith::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NotFound`], or the first bound broken: nothing was changed.
     pub fn update(&self, id: &str, update: Update) -> Result<MemoryRecord> {
@@ -109,6 +119,16 @@ impl Memory {
     /// Learns from use: strength grows by 0.1 (1 + max(0, outcome)) / strength up to 10, valence moves three tenths of the way to
     /// 127 outcome, the recall counts. Durable when it returns; a read never does this by itself.
     ///
+    /// ```
+    /// use mnemolith::{Memory, Reinforce, RememberRequest};
+    ///
+    /// let memory = Memory::in_memory()?;
+    /// memory.remember(RememberRequest::new("restart the worker, then the queue").id("fix"))?;
+    /// let learned = memory.reinforce(Reinforce::new("fix", 1.0))?;
+    /// assert_eq!((learned.strength, learned.valence, learned.recall_count), (1.2, 38, 1));
+    /// # Ok::<(), mnemolith::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::OutOfRange`] for an outcome outside [-1, 1].
     pub fn reinforce(&self, reinforce: Reinforce) -> Result<Reinforced> {
@@ -130,6 +150,16 @@ impl Memory {
 
     /// Forgets a memory: gone from every read at once, durably. Its bytes stay on disk until they are purged or compacted. Whether there was one.
     ///
+    /// ```
+    /// use mnemolith::{Memory, RememberRequest};
+    ///
+    /// let memory = Memory::in_memory()?;
+    /// let id = memory.remember(RememberRequest::new("a detour"))?.id;
+    /// assert!(memory.forget(&id)?);
+    /// assert!(memory.get(&id)?.is_none() && !memory.forget(&id)?);
+    /// # Ok::<(), mnemolith::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::BlankId`], [`Error::IdTooLong`]; what the device answers.
     pub fn forget(&self, id: &str) -> Result<bool> {
@@ -145,6 +175,16 @@ impl Memory {
 
     /// Destroys everything an id ever held, forgotten and updated versions included: gone from every read at once, and its bytes (text,
     /// vector, tags that only it had) overwritten by the next checkpoint. Whether anything of it was left.
+    ///
+    /// ```
+    /// use mnemolith::{Memory, RememberRequest};
+    ///
+    /// let memory = Memory::in_memory()?;
+    /// let id = memory.remember(RememberRequest::new("a secret"))?.id;
+    /// assert!(memory.purge(&id)?);
+    /// assert_eq!(memory.checkpoint()?.rows_destroyed, 1);
+    /// # Ok::<(), mnemolith::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Memory::forget`].

@@ -106,7 +106,6 @@ impl Memory {
     }
 
     /// All the ways to open a namespace.
-    #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
     }

@@ -193,7 +193,7 @@ pub(super) fn tier_flags(tiers: &[Tier]) -> Option<[bool; 4]> {
 }
 
 fn kernel_weights(weights: &Weights) -> mnemolith_kernel::Weights {
-    mnemolith_kernel::Weights { importance: weights.b as f32, tags: weights.g as f32, mood: weights.m as f32, floor: weights.floor as f32 }
+    mnemolith_kernel::Weights { importance: weights.b, tags: weights.g, mood: weights.m, floor: weights.floor }
 }
 
 /// Ids, texts and the rest for the final k, every checksum checked; the slot that does not check out otherwise.

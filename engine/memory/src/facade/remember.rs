@@ -395,6 +395,19 @@ impl Memory {
     /// Hands a memory over to the log without waiting for the device: the way to many memories a second from one thread. Memories
     /// become durable and visible in the order they were begun.
     ///
+    /// ```
+    /// use mnemolith::{Memory, RememberRequest};
+    ///
+    /// let memory = Memory::in_memory()?;
+    /// let pending: Vec<_> =
+    ///     (0..100).map(|n| memory.remember_begin(RememberRequest::new(format!("line {n}")))).collect::<Result<_, _>>()?;
+    /// for ticket in pending {
+    ///     ticket.wait()?;
+    /// }
+    /// assert_eq!(memory.stats()?.live, 100);
+    /// # Ok::<(), mnemolith::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Memory::remember`], up to the hand-over.
     pub fn remember_begin(&self, request: RememberRequest) -> Result<PendingRemember, RememberError> {
@@ -413,6 +426,15 @@ impl Memory {
     }
 
     /// Remembers many memories, as the same calls in sequence would: a result each, a durable prefix, not atomic. They share syncs.
+    ///
+    /// ```
+    /// use mnemolith::{Memory, RememberRequest};
+    ///
+    /// let memory = Memory::in_memory()?;
+    /// let results = memory.remember_batch(["one", "  ", "two"].map(RememberRequest::new));
+    /// assert_eq!(results.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
+    /// # Ok::<(), mnemolith::Error>(())
+    /// ```
     pub fn remember_batch(&self, requests: impl IntoIterator<Item = RememberRequest>) -> Vec<Result<RememberResult, RememberError>> {
         let pending: Vec<_> = requests.into_iter().map(|request| self.remember_begin(request)).collect();
         pending.into_iter().map(|pending| pending.and_then(PendingRemember::wait)).collect()
@@ -422,6 +444,14 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn handles_and_tickets_travel_between_threads() {
+        fn sendable<T: Send>() {}
+        fn shareable<T: Send + Sync>() {}
+        sendable::<PendingRemember>();
+        shareable::<Memory>();
+    }
 
     #[test]
     fn ids_are_26_digits_in_the_order_of_the_bits() {
