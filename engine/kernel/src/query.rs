@@ -69,6 +69,11 @@ impl Reader {
         self.words.read().tags.number(tag)
     }
 
+    /// The number of a session, if any row that was not purged belongs to it.
+    pub fn session_number(&self, name: &str) -> Option<u32> {
+        self.words.read().sessions.number(name)
+    }
+
     /// The name of the scoring kernels in use.
     pub fn kernel_name(&self) -> &'static str {
         self.kernels.name()

@@ -324,10 +324,10 @@ fn a_purge_takes_the_name_of_a_session_that_only_it_had() {
     });
     assert_eq!(files_with(&image, b"lonely"), Vec::<String>::new());
     let (_, store) = open(&image).unwrap();
-    assert_eq!(["lonely", "shared", "kept"].map(|name| store.session_number(name)), [None, Some(2), Some(3)]);
+    assert_eq!(["lonely", "shared", "kept"].map(|name| store.reader().session_number(name)), [None, Some(2), Some(3)]);
     let row = mnemolith_kernel::NewRow { id: "e", session: Some("lonely"), ..Default::default() };
     store.sequence().unwrap().store(&row).unwrap();
-    assert_eq!(store.session_number("lonely"), Some(4), "a number is never used again");
+    assert_eq!(store.reader().session_number("lonely"), Some(4), "a number is never used again");
 }
 
 /// A memory that was never acknowledged left its bytes above the rows; stored again elsewhere and purged, it must be gone from both places.

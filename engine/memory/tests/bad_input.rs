@@ -245,7 +245,9 @@ fn the_largest_of_everything_reads_back_whole() {
     memory.remember(text(with_nul).id("nul").metadata(nested(50))).unwrap();
     let bounds = [("0001-01-01T00:00:00Z", "early"), ("9999-12-31T23:59:59.999Z", "late")];
     for (time, id) in bounds {
-        memory.remember(text(format!("it happened {id}")).id(id).at(at(time)).valence(-127).arousal(255).reward(-1.0).urgency(1.0)).unwrap();
+        memory
+            .remember(text(format!("it happened {id}")).id(id).at(at(time)).valence(-127).arousal(255).reward(-1.0).urgency(1.0))
+            .unwrap();
     }
     let check = |memory: Memory| {
         let long = memory.get("long").unwrap().unwrap();

@@ -134,7 +134,9 @@ fn allow_duplicate_and_a_window_of_zero_store_everything() {
 #[test]
 fn one_character_or_its_case_makes_another_memory_and_spelling_does_not() {
     let f = fixture();
-    for (one, other) in [("PostgreSQL 16", "PostgreSQL 18"), ("Polish the table", "polish the table"), ("a b", "ab"), ("a", "a\0"), ("fi", "ﬁ")] {
+    for (one, other) in
+        [("PostgreSQL 16", "PostgreSQL 18"), ("Polish the table", "polish the table"), ("a b", "ab"), ("a", "a\0"), ("fi", "ﬁ")]
+    {
         assert_eq!((repeats(&f.say(one)), repeats(&f.say(other))), (None, None), "{one:?} and {other:?}");
     }
     let composed = f.say("the café  in\tLisbon\n");

@@ -149,14 +149,15 @@ fn readers_see_a_prefix_of_every_writer() {
     let forgotten = AtomicU64::new(0);
     let reads = AtomicU64::new(0);
     // Every fifth memory of writer 0 may be forgotten, and no other.
-    let forgettable = |writer: usize| move |n: usize| writer == 0 && n % 5 == 0;
+    let forgettable = |writer: usize| move |n: usize| writer == 0 && n.is_multiple_of(5);
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
                 let (memory, acknowledged) = (&memory, &acknowledged);
                 scope.spawn(move || {
                     for n in 0..EACH {
-                        let request = RememberRequest::from_vector(vector(writer, n)).id(format!("w{writer}-{n}")).tag(format!("t{writer}"));
+                        let request =
+                            RememberRequest::from_vector(vector(writer, n)).id(format!("w{writer}-{n}")).tag(format!("t{writer}"));
                         memory.remember(request).unwrap();
                         acknowledged[writer].store(n as u64 + 1, Ordering::SeqCst);
                     }

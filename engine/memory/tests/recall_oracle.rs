@@ -133,7 +133,7 @@ struct Asked {
 fn query_vector(index: usize, n: usize) -> Vec<f32> {
     let mut random = Random::new(0xface + index as u64);
     let noise = random.vector(DIMENSION);
-    if index % 2 == 0 {
+    if index.is_multiple_of(2) {
         return noise;
     }
     let near = vector_of(random.below(n as u64) as usize);

@@ -322,7 +322,8 @@ fn drop_lonely_sessions(head: &mut Head) {
             }
         }
     }
-    lonely.iter().for_each(|&session| head.sessions.remove(session));
+    let mut words = head.words.write();
+    lonely.iter().for_each(|&session| words.sessions.remove(session));
 }
 
 /// A purge takes with it the tags that nothing else uses.

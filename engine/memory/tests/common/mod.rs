@@ -62,12 +62,7 @@ pub(crate) fn clock() -> ManualClock {
 
 /// A namespace of vectors alone, on a clock that stands still, with a fixed identity.
 pub(crate) fn vectors(path: &Path, dimension: usize, clock: &ManualClock) -> Builder {
-    Memory::builder()
-        .path(path)
-        .dimension(dimension)
-        .no_embedder()
-        .clock(Arc::new(clock.clone()))
-        .entropy(Arc::new(SeededEntropy::new(7)))
+    Memory::builder().path(path).dimension(dimension).no_embedder().clock(Arc::new(clock.clone())).entropy(Arc::new(SeededEntropy::new(7)))
 }
 
 /// A namespace with the built-in embedder, on a clock that stands still.
