@@ -19,7 +19,7 @@ use crate::format::{
     decode_liveness_page,
 };
 use crate::index::{SlabIndex, index_path};
-use crate::pool::Signal;
+use crate::pool::{Job, Signal};
 use crate::rows::{RowWriters, page_counts, slab_capacity, slab_path};
 use crate::view::{SlabView, set_bit};
 use crate::wal::record::Record;
@@ -75,6 +75,8 @@ impl Store {
         if scrubs_left {
             store.checkpoint()?;
         }
+        // Until somebody writes it is as idle as any other, and holds no descriptor but the lock's.
+        store.shared.idle();
         Ok(store)
     }
 }
