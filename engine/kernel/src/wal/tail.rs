@@ -159,13 +159,26 @@ impl<V> LogTail<V> {
             return self.enlarge(&unused, BLOCK + frame_len);
         }
         let doubled = self.segments.last().map_or(FIRST_SEGMENT_BYTES, |segment| segment.len.saturating_mul(2));
-        let len = doubled.clamp(FIRST_SEGMENT_BYTES, MAX_SEGMENT_BYTES).max(BLOCK + frame_len);
+        let least = FIRST_SEGMENT_BYTES.max(BLOCK + frame_len);
         let path = segment_path(first_lsn);
-        let file = self.dir.create_log(&path, len)?;
+        let file = self.create_log(&path, doubled.clamp(least, MAX_SEGMENT_BYTES.max(least)), least)?;
         let segment = Arc::new(Segment::blank(path, file, self.next_sequence, first_lsn, self.epoch));
         self.next_sequence += 1;
         self.segments.push(Arc::clone(&segment));
         Ok(segment)
+    }
+
+    /// A log file of `len` bytes, or of as much less as a nearly full device has room for, down to `least`.
+    fn create_log(&self, path: &str, len: u64, least: u64) -> Result<Box<dyn LogFile>> {
+        let mut len = len;
+        loop {
+            match self.dir.create_log(path, len) {
+                Err(error) if error.kind == StorageErrorKind::NoSpace && len > least => {
+                    len = (len / 2).next_multiple_of(BLOCK).max(least);
+                }
+                created => return Ok(created?),
+            }
+        }
     }
 
     /// Makes a segment that no frame lies in long enough for one. A second segment would start at the same LSN, hence have the same
