@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mnemolith_backends::Backend;
-use mnemolith_kernel::Store;
+use mnemolith_kernel::{KernelError, Store};
 
 pub use builder::Builder;
 pub use remember::PendingRemember;
@@ -86,6 +86,22 @@ impl Inner {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Reads items until an error that is no damage: what is whole, and the damaged ones with what was found.
+fn whole<'a, I, T>(
+    items: &'a [I],
+    read: impl Fn(&'a I) -> std::result::Result<T, KernelError>,
+) -> Result<(Vec<T>, Vec<(&'a I, KernelError)>)> {
+    let (mut whole, mut damaged) = (Vec::with_capacity(items.len()), Vec::new());
+    for item in items {
+        match read(item) {
+            Ok(value) => whole.push(value),
+            Err(error @ KernelError::Corrupt { .. }) => damaged.push((item, error)),
+            Err(error) => return Err(convert::error(error)),
+        }
+    }
+    Ok((whole, damaged))
 }
 
 impl Memory {
