@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mnemolith_kernel::format::{MutableState, flags};
 use mnemolith_kernel::{Filter, NewRow, Reader};
 
-use super::{Inner, Memory, convert};
+use super::{Inner, Memory, Sifted, convert, sift};
 use crate::Timestamp;
 use crate::content;
 use crate::error::{Error, Result};
@@ -48,7 +48,7 @@ impl Memory {
             let reader = inner.store.reader();
             let (slots, more) = reader.page(&filter, after_lsn, query.limit).map_err(convert::error)?;
             let read = |&slot: &u64| reader.row(slot).and_then(|row| convert::record(&reader, &row));
-            let (memories, damaged) = super::whole(&slots, read)?;
+            let Sifted { whole: memories, damaged } = sift(&slots, read)?;
             if damaged.is_empty() {
                 let cursor = memories.last().filter(|_| more).map(|last| format!("{:08x}-{:x}", store_mark(inner), last.location.lsn));
                 return Ok(Page { memories, cursor });

@@ -88,20 +88,24 @@ impl Inner {
     }
 }
 
-/// Reads items until an error that is no damage: what is whole, and the damaged ones with what was found.
-fn whole<'a, I, T>(
-    items: &'a [I],
-    read: impl Fn(&'a I) -> std::result::Result<T, KernelError>,
-) -> Result<(Vec<T>, Vec<(&'a I, KernelError)>)> {
-    let (mut whole, mut damaged) = (Vec::with_capacity(items.len()), Vec::new());
+/// What came of reading some items.
+struct Sifted<'a, I, T> {
+    whole: Vec<T>,
+    /// With what was found of each.
+    damaged: Vec<(&'a I, KernelError)>,
+}
+
+/// Reads items, and tells the whole from the damaged. Another error ends it.
+fn sift<I, T>(items: &[I], read: impl Fn(&I) -> std::result::Result<T, KernelError>) -> Result<Sifted<'_, I, T>> {
+    let mut sifted = Sifted { whole: Vec::with_capacity(items.len()), damaged: Vec::new() };
     for item in items {
         match read(item) {
-            Ok(value) => whole.push(value),
-            Err(error @ KernelError::Corrupt { .. }) => damaged.push((item, error)),
+            Ok(value) => sifted.whole.push(value),
+            Err(error @ KernelError::Corrupt { .. }) => sifted.damaged.push((item, error)),
             Err(error) => return Err(convert::error(error)),
         }
     }
-    Ok((whole, damaged))
+    Ok(sifted)
 }
 
 impl Memory {

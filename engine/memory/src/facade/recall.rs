@@ -5,7 +5,7 @@
 
 use mnemolith_kernel::{Filter, KernelError, Query, Reader, Scored};
 
-use super::{Inner, Memory, convert};
+use super::{Inner, Memory, Sifted, convert, sift};
 use crate::Timestamp;
 use crate::error::{Error, Result};
 use crate::types::{Breakdown, Hit, Plan, Recall, RecallQuery, Tier, Weights, WhyNot};
@@ -40,7 +40,7 @@ impl Memory {
         loop {
             let reader = inner.store.reader();
             let outcome = reader.scan(&query).map_err(convert::error)?;
-            let (mut hits, damaged) = super::whole(&outcome.hits, |scored| hit(&reader, scored))?;
+            let Sifted { whole: mut hits, damaged } = sift(&outcome.hits, |scored| hit(&reader, scored))?;
             if damaged.is_empty() {
                 hits.truncate(asked.checked.k);
                 let elapsed = inner.clock.monotonic().saturating_sub(started);
