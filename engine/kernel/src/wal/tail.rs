@@ -159,13 +159,25 @@ impl<V> LogTail<V> {
             return self.enlarge(&unused, BLOCK + frame_len);
         }
         let doubled = self.segments.last().map_or(FIRST_SEGMENT_BYTES, |segment| segment.len.saturating_mul(2));
-        let len = doubled.clamp(FIRST_SEGMENT_BYTES, MAX_SEGMENT_BYTES).max(BLOCK + frame_len);
+        let least = FIRST_SEGMENT_BYTES.max(BLOCK + frame_len);
+        let len = doubled.clamp(FIRST_SEGMENT_BYTES, MAX_SEGMENT_BYTES).max(least);
         let path = segment_path(first_lsn);
-        let file = self.dir.create_log(&path, len)?;
+        let file = self.create_log(&path, len, least)?;
         let segment = Arc::new(Segment::blank(path, file, self.next_sequence, first_lsn, self.epoch));
         self.next_sequence += 1;
         self.segments.push(Arc::clone(&segment));
         Ok(segment)
+    }
+
+    /// A log file of `len` bytes, or of less where there is no room for so much: a device that is nearly full takes what fits on it.
+    fn create_log(&self, path: &str, len: u64, least: u64) -> Result<Box<dyn LogFile>> {
+        let mut len = len;
+        loop {
+            match self.dir.create_log(path, len) {
+                Err(error) if error.kind == StorageErrorKind::NoSpace && len > least => len = (len / 2).max(least),
+                made => return Ok(made?),
+            }
+        }
     }
 
     /// Makes a segment that no frame lies in long enough for one. A second segment would start at the same LSN, hence have the same
