@@ -43,6 +43,15 @@ pub trait Directory: Send + Sync + fmt::Debug {
     /// Where it lies, for messages.
     fn path(&self) -> PathBuf;
 
+    /// Whether the namespace is still this handle's alone. Writes by name and to the log ask by themselves; a writer of regions, whose
+    /// bytes are simply memory, asks before it begins.
+    ///
+    /// # Errors
+    /// The lock was taken away from outside: nothing may be written any more.
+    fn check_held(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The gate of every region of this namespace.
     fn gate(&self) -> &Gate;
 

@@ -26,12 +26,17 @@ pub(super) struct Namespace {
     /// Locked while a name changes its meaning or a file is opened by name.
     uses: Mutex<Uses>,
     temporaries: AtomicU64,
-    _lock: NamespaceLock,
+    lock: NamespaceLock,
 }
 
 impl Namespace {
     pub(super) fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    /// Nobody but us may write here.
+    pub(super) fn check_held(&self) -> Result<()> {
+        self.lock.check(&self.path)
     }
 }
 
@@ -47,7 +52,7 @@ impl FileDirectory {
         for name in os::names_in(&path)?.iter().filter(|name| name.starts_with(TEMPORARY)) {
             os::unlink(&path.join(name))?;
         }
-        let namespace = Namespace { path, gate: Gate::new(), uses: Mutex::default(), temporaries: AtomicU64::new(0), _lock: lock };
+        let namespace = Namespace { path, gate: Gate::new(), uses: Mutex::default(), temporaries: AtomicU64::new(0), lock };
         Ok(Self { namespace: Arc::new(namespace) })
     }
 
@@ -73,6 +78,7 @@ impl FileDirectory {
 
     /// A new file at a name, in place of whatever was there: who uses the old file keeps it.
     fn create(&self, name: &str, path: &Path) -> Result<(File, Unfinished)> {
+        self.namespace.check_held()?;
         let mut uses = self.namespace.uses.lock();
         os::unlink(path)?;
         uses.forget(name);
@@ -122,6 +128,10 @@ fn sync_parent(path: &Path) -> Result<()> {
 impl Directory for FileDirectory {
     fn path(&self) -> PathBuf {
         self.namespace.path.clone()
+    }
+
+    fn check_held(&self) -> Result<()> {
+        self.namespace.check_held()
     }
 
     fn gate(&self) -> &Gate {
@@ -197,6 +207,7 @@ impl Directory for FileDirectory {
     }
 
     fn write_at(&self, path: &str, runs: &[(u64, &[u8])]) -> Result<()> {
+        self.namespace.check_held()?;
         let (file, full, _token) = self.open("write", path, true)?;
         let len = file.metadata().context("inspect", &full)?.len();
         for (offset, bytes) in runs {

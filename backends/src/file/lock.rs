@@ -76,6 +76,20 @@ impl NamespaceLock {
         self.write_pid(std::process::id()).context("write", &directory.join(names::LOCK))
     }
 
+    /// Whether the namespace at `directory` is still what this lock is the lock of. A lock that somebody removed locks nothing: the next
+    /// who opens the namespace makes one of its own, and then two would write.
+    ///
+    /// # Errors
+    /// The lock was removed or replaced.
+    pub(super) fn check(&self, directory: &Path) -> Result<()> {
+        let path = directory.join(names::LOCK);
+        if is_at(&self.file, &path)? {
+            return Ok(());
+        }
+        let message = "it was removed while the namespace was open, so another process may have opened it";
+        Err(StorageError::of_kind(StorageErrorKind::Io, "rely on the lock", path, message))
+    }
+
     fn write_pid(&self, pid: u32) -> io::Result<()> {
         os::write_fully(0, format!("{pid:<10}\n").as_bytes(), |bytes, offset| self.file.write_at(bytes, offset))
     }
@@ -187,6 +201,18 @@ mod tests {
         assert!(!is_at(&file, &path).unwrap());
         os::open_or_create(&path).unwrap();
         assert!(!is_at(&file, &path).unwrap());
+    }
+
+    #[test]
+    fn a_holder_notices_that_its_lock_was_removed_or_replaced() {
+        let root = tempfile::tempdir().unwrap();
+        let held = NamespaceLock::take("open", root.path()).unwrap().unwrap();
+        held.lock.check(root.path()).unwrap();
+        std::fs::remove_file(root.path().join(names::LOCK)).unwrap();
+        assert_eq!(held.lock.check(root.path()).unwrap_err().kind, StorageErrorKind::Io);
+        let other = NamespaceLock::take("open", root.path()).unwrap().unwrap();
+        assert_eq!(held.lock.check(root.path()).unwrap_err().kind, StorageErrorKind::Io);
+        other.lock.check(root.path()).unwrap();
     }
 
     #[test]

@@ -25,14 +25,14 @@ pub(super) struct FileLog {
     two_calls: AtomicBool,
     one_call: OneCall,
     _token: UseToken,
-    _namespace: Arc<Namespace>,
+    namespace: Arc<Namespace>,
 }
 
 impl FileLog {
     pub(super) fn new(file: File, path: &Path, token: UseToken, namespace: Arc<Namespace>) -> Result<Self> {
         let len = file.metadata().context("inspect", path)?.len();
         let path = path.to_owned();
-        Ok(Self { file, path, len, two_calls: AtomicBool::new(false), one_call: os::write_durable, _token: token, _namespace: namespace })
+        Ok(Self { file, path, len, two_calls: AtomicBool::new(false), one_call: os::write_durable, _token: token, namespace })
     }
 
     fn check(&self, operation: &'static str, offset: u64, len: usize) -> Result<()> {
@@ -48,6 +48,7 @@ impl FileLog {
 impl LogFile for FileLog {
     fn write_durable_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.check("write", offset, bytes.len())?;
+        self.namespace.check_held()?;
         if self.two_calls.load(Ordering::Relaxed) {
             return self.write_in_two_calls(offset, bytes);
         }
@@ -63,6 +64,7 @@ impl LogFile for FileLog {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.check("write", offset, bytes.len())?;
+        self.namespace.check_held()?;
         os::write_all_at(&self.file, &self.path, offset, bytes)
     }
 

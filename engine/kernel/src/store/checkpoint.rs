@@ -117,7 +117,12 @@ impl Shared {
         // A purge has to leave every segment that may hold the record; so has a log that is long enough to be worth it.
         let long = head.tail.segments.len() > 1 || head.tail.bytes_since_checkpoint >= crate::wal::FIRST_SEGMENT_BYTES / 2;
         if head.tail.current_is_used() && (long || !head.scrubs.is_empty()) {
-            head.tail.rotate(current.lsn + 1, &|| picture(current))?;
+            // A full device has no room for a segment, and a checkpoint is what gives room back: then all segments but the current one go.
+            // What was purged may lie in that one too, so it cannot stay for a purge.
+            head.tail.rotate(current.lsn + 1, &|| picture(current)).or_else(|error| {
+                let may_stay = error.is_no_space() && head.scrubs.is_empty();
+                if may_stay { Ok(()) } else { Err(error) }
+            })?;
         } else {
             head.tail.seal(&|| picture(current));
         }

@@ -194,6 +194,7 @@ impl Store {
             self.shared.check()?;
             let head = self.shared.head.lock_arc();
             if head.tail.pending_bytes() <= MAX_PENDING_BYTES {
+                self.shared.dir.check_held().map_err(KernelError::from).inspect_err(|error| self.shared.latch(error))?;
                 return Ok(Sequencer::new(head, Arc::clone(&self.shared), Arc::clone(&self.signal)));
             }
             drop(head);

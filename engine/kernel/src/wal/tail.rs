@@ -160,23 +160,22 @@ impl<V> LogTail<V> {
         }
         let doubled = self.segments.last().map_or(FIRST_SEGMENT_BYTES, |segment| segment.len.saturating_mul(2));
         let least = FIRST_SEGMENT_BYTES.max(BLOCK + frame_len);
+        let len = doubled.clamp(FIRST_SEGMENT_BYTES, MAX_SEGMENT_BYTES).max(least);
         let path = segment_path(first_lsn);
-        let file = self.create_log(&path, doubled.clamp(least, MAX_SEGMENT_BYTES.max(least)), least)?;
+        let file = self.create_log(&path, len, least)?;
         let segment = Arc::new(Segment::blank(path, file, self.next_sequence, first_lsn, self.epoch));
         self.next_sequence += 1;
         self.segments.push(Arc::clone(&segment));
         Ok(segment)
     }
 
-    /// A log file of `len` bytes, or of as much less as a nearly full device has room for, down to `least`.
+    /// A log file of `len` bytes, or of less where there is no room for so much: a device that is nearly full takes what fits on it.
     fn create_log(&self, path: &str, len: u64, least: u64) -> Result<Box<dyn LogFile>> {
         let mut len = len;
         loop {
             match self.dir.create_log(path, len) {
-                Err(error) if error.kind == StorageErrorKind::NoSpace && len > least => {
-                    len = (len / 2).next_multiple_of(BLOCK).max(least);
-                }
-                created => return Ok(created?),
+                Err(error) if error.kind == StorageErrorKind::NoSpace && len > least => len = (len / 2).next_multiple_of(BLOCK).max(least),
+                made => return Ok(made?),
             }
         }
     }

@@ -6,17 +6,18 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use mnemolith::{Error, Profile, Tier, Timestamp};
 
 use super::failure::Failure;
 
-/// A JSON object whose keys are distinct: of two fields with one name it is unknowable which was meant.
+/// A JSON object whose keys are distinct, at every depth: of two fields with one name it is unknowable which was meant.
 #[derive(Debug, Default)]
 pub(crate) struct Object {
     pub(crate) map: Map<String, Value>,
+    /// The path of the first name that is given twice.
     pub(crate) repeated: Option<String>,
 }
 
@@ -30,19 +31,121 @@ impl<'de> Deserialize<'de> for Object {
                 f.write_str("a JSON object with one request")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Object, A::Error> {
-                let mut object = Object::default();
-                while let Some((name, value)) = entries.next_entry::<String, Value>()? {
-                    if object.map.contains_key(&name) {
-                        object.repeated.get_or_insert(name);
-                    } else {
-                        object.map.insert(name, value);
-                    }
-                }
-                Ok(object)
+            fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Object, A::Error> {
+                let mut walk = Walk::default();
+                let map = walk.map(entries)?;
+                Ok(Object { map, repeated: walk.repeated })
             }
         }
         deserializer.deserialize_map(ObjectVisitor)
+    }
+}
+
+/// Reads a value of any shape and looks out for names that are given twice.
+#[derive(Debug, Default)]
+struct Walk {
+    path: Vec<Step>,
+    repeated: Option<String>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Name(String),
+    Item(usize),
+}
+
+impl Walk {
+    fn map<'de, A: MapAccess<'de>>(&mut self, mut entries: A) -> Result<Map<String, Value>, A::Error> {
+        let mut map = Map::new();
+        while let Some(name) = entries.next_key::<String>()? {
+            self.path.push(Step::Name(name));
+            let value = entries.next_value_seed(&mut *self)?;
+            let Some(Step::Name(name)) = self.path.pop() else { continue };
+            if map.contains_key(&name) {
+                let place = self.place(&name);
+                self.repeated.get_or_insert(place);
+            } else {
+                map.insert(name, value);
+            }
+        }
+        Ok(map)
+    }
+
+    /// Where a name is that belongs to the object being read.
+    fn place(&self, name: &str) -> String {
+        let mut place = String::new();
+        for step in &self.path {
+            match step {
+                Step::Name(name) if place.is_empty() => place.push_str(name),
+                Step::Name(name) => place.extend([".", name]),
+                Step::Item(index) => place.push_str(&format!("[{index}]")),
+            }
+        }
+        if !place.is_empty() {
+            place.push('.');
+        }
+        place + name
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Walk {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Walk {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut array = Vec::new();
+        loop {
+            self.path.push(Step::Item(array.len()));
+            let item = items.next_element_seed(&mut *self)?;
+            self.path.pop();
+            match item {
+                Some(item) => array.push(item),
+                None => return Ok(Value::Array(array)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Value, A::Error> {
+        self.map(entries).map(Value::Object)
     }
 }
 

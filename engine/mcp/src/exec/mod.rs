@@ -124,6 +124,9 @@ fn read(bytes: &[u8]) -> Result<Object, Failure> {
         let at = error.valid_up_to();
         Failure::invalid("InvalidUtf8", format!("the line is not UTF-8 from byte {at} on"))
     })?;
+    if text.starts_with('\u{feff}') {
+        return Err(Failure::invalid("MalformedJson", "the line begins with a byte order mark; JSON has none, so leave it out"));
+    }
     serde_json::from_str(text).map_err(|error| {
         if error.is_data() {
             return Failure::invalid("NotAnObject", format!("a request is one JSON object: {error}"));

@@ -1,12 +1,13 @@
 //! Drives the binary from outside, as a script would.
 #![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(clippy::disallowed_methods, reason = "the files are looked at from outside the engine")]
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The binary under test.
 pub(crate) fn binary() -> Command {
@@ -48,12 +49,14 @@ impl Folder {
 
     /// A session with the store of this folder.
     pub(crate) fn exec(&self, options: &[&str]) -> Exec {
+        Exec::start(self.exec_command(options))
+    }
+
+    /// The command of such a session.
+    pub(crate) fn exec_command(&self, options: &[&str]) -> Command {
         let mut command = binary();
         command.arg("exec").arg("--dir").arg(self.store()).args(options);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let requests = child.stdin.take();
-        let replies = BufReader::new(child.stdout.take().unwrap());
-        Exec { child, requests, replies }
+        command
     }
 }
 
@@ -94,6 +97,55 @@ pub(crate) struct Exec {
 }
 
 impl Exec {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let requests = child.stdin.take();
+        let replies = BufReader::new(child.stdout.take().unwrap());
+        Self { child, requests, replies }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The process and its two pipes, for a test that drives them from several threads.
+    pub(crate) fn into_parts(mut self) -> (Child, ChildStdin, BufReader<ChildStdout>) {
+        let requests = self.requests.take().unwrap();
+        (self.child, requests, self.replies)
+    }
+
+    /// Everything that is remembered, in order, page by page.
+    pub(crate) fn dump(&mut self) -> Vec<Value> {
+        let mut memories = Vec::new();
+        let mut cursor = Value::Null;
+        loop {
+            let mut page = self.done(json!({"op": "list", "limit": 1000, "cursor": cursor}));
+            memories.append(page["memories"].as_array_mut().unwrap());
+            cursor = page["cursor"].take();
+            if cursor.is_null() {
+                return memories;
+            }
+        }
+    }
+
+    /// Sends a signal, by the name that `kill` knows.
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status().unwrap();
+        assert!(status.success(), "{status}");
+    }
+
+    /// Waits for the process while its input stays open.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    /// Closes the end of the output that replies are read from.
+    pub(crate) fn stop_reading(self) -> (Child, ChildStdin) {
+        let (child, requests, replies) = self.into_parts();
+        drop(replies);
+        (child, requests)
+    }
+
     /// Sends a request and returns its reply.
     pub(crate) fn ask(&mut self, request: Value) -> Value {
         self.ask_line(request.to_string().as_bytes())
@@ -161,4 +213,42 @@ pub(crate) fn refusal(reply: &Value) -> (String, String, String) {
     assert_eq!(reply["ok"], false, "{reply}");
     let text = |name: &str| reply["error"][name].as_str().unwrap_or_else(|| panic!("no {name}: {reply}")).to_owned();
     (text("kind"), text("code"), text("message"))
+}
+
+/// Numbers that look random and are the same in every run: splitmix64.
+#[derive(Debug, Clone)]
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(bound).unwrap()).unwrap()
+    }
+}
+
+/// Every file under a directory with its bytes; the lock, which names a process, is left out.
+pub(crate) fn bytes_of(directory: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = std::collections::BTreeMap::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in directory.read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if !path.ends_with("LOCK") {
+                let mut bytes = Vec::new();
+                std::fs::OpenOptions::new().read(true).open(&path).unwrap().read_to_end(&mut bytes).unwrap();
+                files.insert(path, bytes);
+            }
+        }
+    }
+    files
 }
