@@ -120,7 +120,7 @@ impl Exec {
         let mut cursor = Value::Null;
         loop {
             let mut page = self.done(json!({"op": "list", "limit": 1000, "cursor": cursor}));
-            memories.extend(page["memories"].as_array_mut().unwrap().drain(..));
+            memories.append(page["memories"].as_array_mut().unwrap());
             cursor = page["cursor"].take();
             if cursor.is_null() {
                 return memories;
