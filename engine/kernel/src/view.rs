@@ -178,16 +178,38 @@ impl Reader {
     /// The live slot of an id.
     ///
     /// # Errors
-    /// `Corrupt` where a candidate's row or payload is not what was written.
+    /// `Corrupt` where no row that is whole has the id, and one that is damaged may have had it.
     pub fn find_id(&self, id: &str) -> Result<Option<u64>> {
         let hash = xxhash_rust::xxh3::xxh3_128(id.as_bytes());
+        let mut damage = None;
         for slot in self.candidates(hash) {
-            let row = self.row(slot)?;
-            if row.key.id_hash == hash && self.payload(&row)?.id == id {
-                return Ok(Some(slot));
+            let has_id = self.row(slot).and_then(|row| Ok(row.key.id_hash == hash && self.payload(&row)?.id == id));
+            match has_id {
+                Ok(true) => return Ok(Some(slot)),
+                Ok(false) => {}
+                Err(error @ KernelError::Corrupt { .. }) => damage = damage.or(Some(error)),
+                Err(error) => return Err(error),
             }
         }
-        Ok(None)
+        damage.map_or(Ok(None), Err)
+    }
+
+    /// Memories ever stored, as far as rows are left of them: each once, however often it was written again under its id.
+    ///
+    /// A row written for the first time has a place in the order of memories above all before it; one written again keeps the old place.
+    pub fn memories(&self) -> u64 {
+        let mut last = 0;
+        let mut memories = 0;
+        for slab in &self.view.slabs {
+            let rows = slab.rows.headers(&self.pass).iter().zip(slab.rows.keys(&self.pass)).take(slab.len);
+            for key in rows.filter(|(header, _)| !header.is_scrubbed()).map(|(_, key)| key) {
+                if key.lsn > last {
+                    last = key.lsn;
+                    memories += 1;
+                }
+            }
+        }
+        memories
     }
 
     /// Slots, not forgotten, whose id may have this hash.

@@ -1,7 +1,7 @@
 //! Recall against a naive reading of its specification, under every scoring kernel.
 //!
 //! The oracle below is written from the formula alone, in `f64`, over what the generator made and what `list` says of it; no code of the
-//! engine takes part. `MNEMOLITH_FULL=1` runs 100,000 memories instead of 20,000.
+//! engine takes part. `MNEMOLITH_QUICK=1` runs 20,000 memories instead of 100,000.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
 
 mod common;
@@ -41,7 +41,7 @@ const TAGS: [(&str, u64); 12] = [
 const SESSIONS: u64 = 7;
 
 fn size() -> usize {
-    if std::env::var_os("MNEMOLITH_FULL").is_some() { 100_000 } else { 20_000 }
+    if std::env::var_os("MNEMOLITH_QUICK").is_some() { 20_000 } else { 100_000 }
 }
 
 fn now() -> Timestamp {
@@ -54,6 +54,11 @@ fn vector_of(i: usize) -> Vec<f32> {
     Random::new(0x5eed_0000 + source as u64).vector(DIMENSION)
 }
 
+/// When memory `i` happened: in the last 395 days, or in the next 5.
+fn event_ms(i: usize) -> i64 {
+    now().millis() - Random::new(0x7173 + i as u64).below(400 * DAY_MS as u64) as i64 + 5 * DAY_MS as i64
+}
+
 fn request(i: usize) -> RememberRequest {
     let mut random = Random::new(0xdeed_0000 + i as u64);
     let tags: Vec<&str> = TAGS.iter().filter(|(_, rarity)| random.one_in(*rarity)).map(|(tag, _)| *tag).collect();
@@ -61,7 +66,7 @@ fn request(i: usize) -> RememberRequest {
         .id(format!("m{i}"))
         .tags(tags)
         .tier(Tier::ALL[random.below(4) as usize])
-        .at(Timestamp::from_millis(now().millis() - random.below(400 * DAY_MS as u64) as i64 + 5 * DAY_MS as i64))
+        .at(Timestamp::from_millis(event_ms(i)))
         .allow_duplicate(true);
     if random.one_in(3) {
         request = request.session(format!("s{}", random.below(SESSIONS)));
@@ -145,8 +150,12 @@ fn questions(n: usize) -> Vec<Asked> {
     (0..QUERIES)
         .map(|i| {
             let pick = |from: &[&[&'static str]], random: &mut Random| from[random.below(from.len() as u64) as usize].to_vec();
-            let day = |days: u64| now().millis() - days as i64 * DAY_MS as i64;
-            let (from, to) = (random.below(300), random.below(200));
+            // The ends of a time window are the times of memories, so that it is seen which of them it includes.
+            let mut time = |oldest: u64| {
+                let memories = std::iter::repeat_with(|| event_ms(random.below(n as u64) as usize));
+                memories.into_iter().find(|ms| now().millis() - ms < (oldest as f64 * DAY_MS) as i64).unwrap()
+            };
+            let (after, before) = (time(330), time(200));
             Asked {
                 vector: i % QUERY_VECTORS,
                 tags_all: pick(&[&[], &[], &["COMMON"], &["rarer"], &["ops", "often"], &["common", "nowhere"]], &mut random),
@@ -156,8 +165,8 @@ fn questions(n: usize) -> Vec<Asked> {
                     1 => vec![Tier::Working, Tier::Procedural],
                     _ => Vec::new(),
                 },
-                after: random.one_in(3).then(|| day(from + 30)),
-                before: random.one_in(3).then(|| day(to)),
+                after: random.one_in(3).then_some(after),
+                before: random.one_in(3).then_some(before),
                 session: random.one_in(4).then(|| format!("s{}", random.below(SESSIONS + 1))),
                 profile: Profile::ALL[i % 6],
                 mood: random.one_in(2).then(|| random.below(255) as i64 - 127),
@@ -380,7 +389,7 @@ fn recall_is_what_the_formula_says_under_every_kernel() {
     println!("{compared} hits compared in {:.1?}; {moved} swapped within {TIE:e}", started.elapsed());
     assert!(moved * 100 < compared, "only near ties may be swapped");
     // The questions are worth asking: many answers are whole, many are cut at k, some are empty.
-    assert!(compared > n / 2 && empty > 10 && cut > 100 && empty + cut < QUERIES, "{compared} {empty} {cut}");
+    assert!(compared > n / 4 && empty > 10 && cut > 100 && empty + cut < QUERIES, "{compared} {empty} {cut}");
     let expected: String = answers.iter().map(|hits| format!("{:032x}\n", digest(hits))).collect();
     memory.close().unwrap();
     same_under_every_kernel(folder.path(), &expected);

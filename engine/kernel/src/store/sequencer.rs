@@ -128,9 +128,12 @@ impl Sequencer {
     /// A sequenced row.
     ///
     /// # Errors
-    /// `Internal` where there is no such slot.
+    /// `Internal` where there is no such slot; `Corrupt` where header or keys are not what was written.
     pub fn row(&self, slot: u64) -> Result<Row> {
         let (header, key) = self.head.row(slot).ok_or(KernelError::Internal("a slot that does not exist"))?;
+        if !header.is_whole() || !key.is_whole() {
+            return Err(self.corrupt(slot, "headers", size_of::<EncodingHeader>(), None, "the row's checksum does not match"));
+        }
         let state = self.head.state(slot).ok_or(KernelError::Internal("a slot without a state"))?;
         Ok(Row { slot, header, key, state })
     }
@@ -150,13 +153,30 @@ impl Sequencer {
     }
 
     /// A sequenced row's vector, without its padding; empty where it has none.
-    pub fn vector(&self, slot: u64) -> &[f32] {
-        let has_vector = self.head.row(slot).is_some_and(|(header, _)| header.has(flags::HAS_VECTOR));
-        let row = self.head.view.locate(slot).and_then(|(number, _, index)| {
-            let stride = row_stride(self.head.dimension);
-            self.head.slabs.get(number)?.vectors().get(index * stride..index * stride + self.head.dimension)
-        });
-        row.filter(|_| has_vector).unwrap_or_default()
+    ///
+    /// # Errors
+    /// `Corrupt` where the row is not what was written: whoever writes it again must not vouch for it.
+    pub fn vector(&self, slot: u64) -> Result<&[f32]> {
+        let row = self.row(slot)?;
+        if !row.header.has(flags::HAS_VECTOR) {
+            return Ok(&[]);
+        }
+        let stride = row_stride(self.head.dimension);
+        let values = self
+            .head
+            .view
+            .locate(slot)
+            .and_then(|(number, _, index)| self.head.slabs.get(number)?.vectors().get(index * stride..(index + 1) * stride));
+        let values = values.ok_or(KernelError::Internal("a row above its slab"))?;
+        if crc(0, bytemuck::cast_slice(values)) != row.header.row_crc {
+            return Err(self.corrupt(slot, "vectors", stride * 4, Some(row.key.lsn), "the vector's checksum does not match"));
+        }
+        values.get(..self.head.dimension).ok_or(KernelError::Internal("a row shorter than the dimension"))
+    }
+
+    fn corrupt(&self, slot: u64, file: &str, row_bytes: usize, lsn: Option<u64>, what: &str) -> KernelError {
+        let (number, index) = self.head.view.locate(slot).map_or((0, 0), |(number, _, index)| (number, index));
+        KernelError::corrupt(crate::rows::slab_path(number, file), (index * row_bytes) as u64, lsn, what)
     }
 
     /// The `n` nearest by canonical cosine among the most recent `window` live memories of a tier that have a vector, with their

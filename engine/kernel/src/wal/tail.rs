@@ -174,7 +174,7 @@ impl<V> LogTail<V> {
         let mut len = len;
         loop {
             match self.dir.create_log(path, len) {
-                Err(error) if error.kind == StorageErrorKind::NoSpace && len > least => len = (len / 2).max(least),
+                Err(error) if error.kind == StorageErrorKind::NoSpace && len > least => len = (len / 2).next_multiple_of(BLOCK).max(least),
                 made => return Ok(made?),
             }
         }

@@ -66,12 +66,30 @@ pub(crate) fn metadata(payload: &Payload) -> Metadata {
     serde_json::from_slice(&payload.metadata).unwrap_or_default()
 }
 
-/// Everything there is to know of a row.
-pub(crate) fn record(reader: &Reader, row: &Row) -> Result<MemoryRecord> {
-    let payload = reader.payload(row).map_err(error)?;
+/// The id of the memory before this one in its session, damaged ones passed over.
+fn predecessor(reader: &Reader, row: &Row) -> Result<Option<String>, KernelError> {
+    let mut row = *row;
+    while let Some(slot) = reader.predecessor(&row) {
+        row = match reader.row(slot) {
+            Ok(row) => row,
+            Err(KernelError::Corrupt { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match reader.payload(&row) {
+            Ok(payload) => return Ok(Some(payload.id)),
+            Err(KernelError::Corrupt { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Everything there is to know of a row, every checksum checked: a memory whose vector is damaged is damaged.
+pub(crate) fn record(reader: &Reader, row: &Row) -> Result<MemoryRecord, KernelError> {
+    reader.vector(row)?;
+    let payload = reader.payload(row)?;
     let (partition, slot) = reader.location(row.slot).unwrap_or_default();
-    let predecessor = reader.predecessor(row);
-    let predecessor = predecessor.map(|slot| reader.row(slot).and_then(|row| reader.payload(&row))).transpose().map_err(error)?;
+    let predecessor = predecessor(reader, row)?;
     let header = &row.header;
     Ok(MemoryRecord {
         tags: tags(&payload),
@@ -93,7 +111,7 @@ pub(crate) fn record(reader: &Reader, row: &Row) -> Result<MemoryRecord> {
         last_recall: (row.state.recall_count > 0).then(|| Timestamp::from_millis(row.state.last_recall_ms)),
         last_seen: Timestamp::from_millis(row.state.last_seen_ms),
         location: location(partition, slot, row.key.lsn),
-        predecessor: predecessor.map(|payload| payload.id),
+        predecessor,
         has_vector: header.has(flags::HAS_VECTOR),
         source: Source::from_code(header.source).unwrap_or_default(),
         soul_version: header.soul_version,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mnemolith_kernel::format::{MutableState, flags};
 use mnemolith_kernel::{Filter, NewRow, Reader};
 
-use super::{Inner, Memory, convert};
+use super::{Inner, Memory, Sifted, convert, sift};
 use crate::Timestamp;
 use crate::content;
 use crate::error::{Error, Result};
@@ -26,7 +26,8 @@ impl Memory {
         find(&reader, id)
     }
 
-    /// Memories in the order they were remembered, filtered, a page at a time. An updated memory keeps its place.
+    /// Memories in the order they were remembered, filtered, a page at a time. An updated memory keeps its place. A memory that turns
+    /// out to be damaged is set aside, as [`Memory::recall`] does.
     ///
     /// # Errors
     /// The first bound broken; [`Error::InvalidCursor`].
@@ -34,7 +35,6 @@ impl Memory {
         let inner = self.inner()?;
         let query = validate::list(query)?;
         let after_lsn = query.cursor.as_deref().map_or(Ok(0), |cursor| parse_cursor(inner, cursor))?;
-        let reader = inner.store.reader();
         let filter = Filter {
             mask: tags::mask(&query.tags_all),
             tags_all: query.tags_all,
@@ -44,12 +44,19 @@ impl Memory {
             session: query.session,
             ..Filter::default()
         };
-        let (slots, more) = reader.page(&filter, after_lsn, query.limit).map_err(convert::error)?;
-        let memories =
-            slots.into_iter().map(|slot| reader.row(slot).map_err(convert::error).and_then(|row| convert::record(&reader, &row)));
-        let memories = memories.collect::<Result<Vec<_>>>()?;
-        let cursor = memories.last().filter(|_| more).map(|last| format!("{:08x}-{:x}", store_mark(inner), last.location.lsn));
-        Ok(Page { memories, cursor })
+        loop {
+            let reader = inner.store.reader();
+            let (slots, more) = reader.page(&filter, after_lsn, query.limit).map_err(convert::error)?;
+            let read = |&slot: &u64| reader.row(slot).and_then(|row| convert::record(&reader, &row));
+            let Sifted { whole: memories, damaged } = sift(&slots, read)?;
+            if damaged.is_empty() {
+                let cursor = memories.last().filter(|_| more).map(|last| format!("{:08x}-{:x}", store_mark(inner), last.location.lsn));
+                return Ok(Page { memories, cursor });
+            }
+            drop(reader);
+            // The next page is made without them.
+            damaged.into_iter().for_each(|(slot, _)| inner.store.quarantine(*slot));
+        }
     }
 
     /// Changes text, tags or metadata of a memory under its id: a new row in one record; times, order, session, strength and what surprise
@@ -77,7 +84,7 @@ impl Memory {
         let not_found = || Error::NotFound { id: id.to_owned() };
         let slot = sequencer.find_id(id).map_err(convert::error)?.ok_or_else(not_found)?;
         let (row, old) = (sequencer.row(slot).map_err(convert::error)?, sequencer.payload(slot).map_err(convert::error)?);
-        let kept = sequencer.vector(slot).to_vec();
+        let kept = sequencer.vector(slot).map_err(convert::error)?.to_vec();
         let tier = convert::tier(&row);
         let text = update.text.as_deref().or(old.text.as_deref());
         let pairs =
@@ -262,14 +269,15 @@ impl Memory {
         let found = inner.store.stats().map_err(convert::error)?;
         let mut per_tier: BTreeMap<&'static str, u64> = Tier::ALL.iter().map(|tier| (tier.as_str(), 0)).collect();
         let reader = inner.store.reader();
+        let stored = reader.memories();
         for tier in reader.live_slots(0).filter_map(|slot| reader.row(slot).ok()).map(|row| convert::tier(&row)) {
             *per_tier.entry(tier.as_str()).or_default() += 1;
         }
         Ok(Stats {
             namespace: inner.namespace.clone(),
             live: found.live,
-            stored: found.stored,
-            forgotten: found.stored - found.live - found.quarantined,
+            stored,
+            forgotten: stored.saturating_sub(reader.live() + found.quarantined),
             per_tier,
             tags: found.tags,
             sessions: found.sessions,
@@ -291,7 +299,7 @@ impl Memory {
 fn find(reader: &Reader, id: &str) -> Result<Option<MemoryRecord>> {
     let Some(slot) = reader.find_id(id).map_err(convert::error)? else { return Ok(None) };
     let row = reader.row(slot).map_err(convert::error)?;
-    convert::record(reader, &row).map(Some)
+    convert::record(reader, &row).map(Some).map_err(convert::error)
 }
 
 fn reinforced(old: &MutableState, outcome: f64, now: Timestamp) -> MutableState {

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mnemolith_backends::Backend;
-use mnemolith_kernel::Store;
+use mnemolith_kernel::{KernelError, Store};
 
 pub use builder::Builder;
 pub use remember::PendingRemember;
@@ -86,6 +86,26 @@ impl Inner {
             Err(error) => Err(error),
         }
     }
+}
+
+/// What came of reading some items.
+struct Sifted<'a, I, T> {
+    whole: Vec<T>,
+    /// With what was found of each.
+    damaged: Vec<(&'a I, KernelError)>,
+}
+
+/// Reads items, and tells the whole from the damaged. Another error ends it.
+fn sift<I, T>(items: &[I], read: impl Fn(&I) -> std::result::Result<T, KernelError>) -> Result<Sifted<'_, I, T>> {
+    let mut sifted = Sifted { whole: Vec::with_capacity(items.len()), damaged: Vec::new() };
+    for item in items {
+        match read(item) {
+            Ok(value) => sifted.whole.push(value),
+            Err(error @ KernelError::Corrupt { .. }) => sifted.damaged.push((item, error)),
+            Err(error) => return Err(convert::error(error)),
+        }
+    }
+    Ok(sifted)
 }
 
 impl Memory {

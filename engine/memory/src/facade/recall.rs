@@ -3,17 +3,14 @@
 //! The answer is one view of the store: whatever writers do meanwhile, every hit, filter and score belongs to one prefix of the log. A hit
 //! whose bytes turn out to be damaged is quarantined and the recall repeated without it, so damage costs a hit and never a wrong one.
 
-use mnemolith_kernel::{Filter, KernelError, Query, Reader, ScanOutcome, Scored};
+use mnemolith_kernel::{Filter, KernelError, Query, Reader, Scored};
 
-use super::{Inner, Memory, convert};
+use super::{Inner, Memory, Sifted, convert, sift};
 use crate::Timestamp;
 use crate::error::{Error, Result};
 use crate::types::{Breakdown, Hit, Plan, Recall, RecallQuery, Tier, Weights, WhyNot};
 use crate::validate::{self, CheckedQuery};
 use crate::{tags, vector};
-
-/// How often a recall is repeated around damaged rows before it gives up.
-const MAX_REPEATS: usize = 64;
 
 impl Memory {
     /// The `k` best live memories for a vector, or for a text through the embedder: filtered, scored on one scale, best first. Writes nothing;
@@ -39,38 +36,34 @@ impl Memory {
         let asked = Asked::new(inner, query)?;
         let started = inner.clock.monotonic();
         let mut reasons = Vec::new();
-        for _ in 0..MAX_REPEATS {
+        let mut query = asked.query();
+        loop {
             let reader = inner.store.reader();
-            let outcome = reader.scan(&asked.query()).map_err(convert::error)?;
-            match hydrate(&reader, &outcome) {
-                Ok(hits) => {
-                    let elapsed = inner.clock.monotonic().saturating_sub(started);
-                    let plan = Plan {
-                        name: "exact".to_owned(),
-                        admitted: outcome.admitted,
-                        candidates: outcome.candidates,
-                        rows_scanned: outcome.rows_scanned,
-                        bytes: outcome.bytes,
-                        elapsed,
-                        kernel: reader.kernel_name(),
-                        reasons: asked.plan_reasons(reasons),
-                    };
-                    return Ok(Recall { hits, plan });
-                }
-                Err((slot, error @ KernelError::Corrupt { .. })) => {
-                    reasons.push(format!("slot {slot} was set aside: {error}"));
-                    drop(reader);
-                    inner.store.quarantine(slot);
-                }
-                Err((_, error)) => return Err(convert::error(error)),
+            let outcome = reader.scan(&query).map_err(convert::error)?;
+            let Sifted { whole: mut hits, damaged } = sift(&outcome.hits, |scored| hit(&reader, scored))?;
+            if damaged.is_empty() {
+                hits.truncate(asked.checked.k);
+                let elapsed = inner.clock.monotonic().saturating_sub(started);
+                let plan = Plan {
+                    name: "exact".to_owned(),
+                    admitted: outcome.admitted,
+                    candidates: outcome.candidates,
+                    rows_scanned: outcome.rows_scanned,
+                    bytes: outcome.bytes,
+                    elapsed,
+                    kernel: reader.kernel_name(),
+                    reasons: asked.plan_reasons(reasons),
+                };
+                return Ok(Recall { hits, plan });
             }
+            drop(reader);
+            for (scored, error) in damaged {
+                reasons.push(format!("slot {} was set aside: {error}", scored.slot));
+                inner.store.quarantine(scored.slot);
+            }
+            // Each repetition looks twice as far, so that a damaged region costs few of them.
+            query.k = query.k.saturating_mul(2);
         }
-        Err(Error::Corrupt {
-            path: self.inner.namespace.clone().into(),
-            offset: 0,
-            lsn: None,
-            message: format!("{MAX_REPEATS} damaged rows in one recall; run verify"),
-        })
     }
 
     /// Why a memory is not among a recall's hits: its exact rank where it is admitted, and what keeps it out where it is not.
@@ -196,11 +189,7 @@ fn kernel_weights(weights: &Weights) -> mnemolith_kernel::Weights {
     mnemolith_kernel::Weights { importance: weights.b, tags: weights.g, mood: weights.m, floor: weights.floor }
 }
 
-/// Ids, texts and the rest for the final k, every checksum checked; the slot that does not check out otherwise.
-fn hydrate(reader: &Reader, outcome: &ScanOutcome) -> std::result::Result<Vec<Hit>, (u64, KernelError)> {
-    outcome.hits.iter().map(|scored| hit(reader, scored).map_err(|error| (scored.slot, error))).collect()
-}
-
+/// Id, text and the rest of one answer, every checksum checked.
 fn hit(reader: &Reader, scored: &Scored) -> std::result::Result<Hit, KernelError> {
     let row = reader.row(scored.slot)?;
     reader.vector(&row)?;

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use mnemolith_kernel::format::{MutableState, Payload, flags};
-use mnemolith_kernel::{NewRow, Row, Sequencer, Stored};
+use mnemolith_kernel::{KernelError, NewRow, Row, Sequencer, Stored};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Inner, Memory, convert};
@@ -49,7 +49,7 @@ pub(crate) fn recipe() -> Result<PathwayRecipe<RememberSignal>> {
         .map_err(|error| Error::Internal { place: "remember".to_owned(), message: error.to_string() })
 }
 
-fn fault(error: mnemolith_kernel::KernelError) -> Fault {
+fn fault(error: KernelError) -> Fault {
     Fault::from(convert::error(error))
 }
 
@@ -99,7 +99,8 @@ impl RememberSignal {
                 (Some(stored), Some(given)) => content::same_text(stored, given),
                 (None, None) => {
                     let (unit, norm) = vector::normalise(self.memory.vector.as_deref().unwrap_or_default());
-                    sequencer.vector(row.slot) == unit && row.header.norm.to_bits() == norm.to_bits()
+                    // A vector that cannot be read is nobody's original.
+                    sequencer.vector(row.slot).is_ok_and(|stored| stored == unit) && row.header.norm.to_bits() == norm.to_bits()
                 }
                 _ => false,
             }
@@ -110,7 +111,7 @@ impl RememberSignal {
         if let Some(id) = &self.memory.id
             && let Some(slot) = sequencer.find_id(id).map_err(fault)?
         {
-            let (row, payload) = (sequencer.row(slot).map_err(fault)?, sequencer.payload(slot).map_err(fault)?);
+            let (row, payload) = read_whole(sequencer, slot).map_err(fault)?;
             if self.is_same_content(sequencer, &row, &payload) {
                 return Ok(Some((row, payload)));
             }
@@ -121,8 +122,12 @@ impl RememberSignal {
             return Ok(None);
         }
         for slot in sequencer.find_content(self.content_hash) {
-            let row = sequencer.row(slot).map_err(fault)?;
-            let payload = sequencer.payload(slot).map_err(fault)?;
+            let (row, payload) = match read_whole(sequencer, slot) {
+                Ok(found) => found,
+                // Content that cannot be read any more may be remembered anew.
+                Err(KernelError::Corrupt { .. }) => continue,
+                Err(error) => return Err(fault(error)),
+            };
             let apart_ms = self.at.millis().saturating_sub(row.state.last_seen_ms).saturating_abs();
             if apart_ms <= window_ms && self.is_same_content(sequencer, &row, &payload) {
                 return Ok(Some((row, payload)));
@@ -178,6 +183,12 @@ impl RememberSignal {
             trace: Vec::new(),
         })
     }
+}
+
+/// A sequenced memory, every checksum checked: one that cannot be recalled any more is no reason to store nothing.
+fn read_whole(sequencer: &Sequencer, slot: u64) -> Result<(Row, Payload), KernelError> {
+    sequencer.vector(slot)?;
+    Ok((sequencer.row(slot)?, sequencer.payload(slot)?))
 }
 
 /// What a request may already say and this build does not do is refused, never dropped in silence.

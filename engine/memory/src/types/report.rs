@@ -55,9 +55,9 @@ pub struct Stats {
     pub namespace: String,
     /// Memories that can be recalled.
     pub live: u64,
-    /// Memories ever stored, as far as slots remain of them.
+    /// Memories ever stored, but for those whose purged bytes are destroyed; an updated memory is one.
     pub stored: u64,
-    /// Memories forgotten.
+    /// Memories forgotten of them.
     pub forgotten: u64,
     /// Live memories by tier name.
     pub per_tier: BTreeMap<&'static str, u64>,
