@@ -19,6 +19,9 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const CORRUPT: u8 = 3;
 
+/// What every namespace has from its first moment on.
+const STORE_ENTRIES: [&str; 2] = ["superblock", "wal"];
+
 /// Of a new store's vectors where nothing is said.
 const DEFAULT_DIMENSION: usize = 384;
 
@@ -171,7 +174,11 @@ fn with_existing_store<T>(store: &StoreArgs, act: impl FnOnce(&Memory) -> Result
             dir.display()
         )));
     }
-    if !dir.join(&store.namespace).exists() {
+    // A directory that merely has the name, with somebody's other files in it, is none either. One half of a store is: it is damaged, and
+    // opening it says how.
+    let namespace = dir.join(&store.namespace);
+    let absent = !namespace.exists();
+    if absent || (namespace.is_dir() && !STORE_ENTRIES.iter().any(|entry| namespace.join(entry).exists())) {
         return Err(Error::NoSuchNamespace { namespace: store.namespace.clone() }.into());
     }
     with_store(store, act)

@@ -130,8 +130,7 @@ impl Exec {
 
     /// Sends a signal, by the name that `kill` knows.
     pub(crate) fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status().unwrap();
-        assert!(status.success(), "{status}");
+        signal(self.pid(), name);
     }
 
     /// Waits for the process while its input stays open.
@@ -206,6 +205,12 @@ impl Exec {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
+}
+
+/// Sends a signal to a process that a test started. The shell's own `kill` is there where the program is not installed.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let status = Command::new("sh").args(["-c", &format!("kill -s {name} {pid}")]).status().unwrap();
+    assert!(status.success(), "{status}");
 }
 
 /// Kind, code and message of a reply that must be an error.
