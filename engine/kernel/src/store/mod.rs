@@ -258,7 +258,7 @@ impl Store {
         })
     }
 
-    /// Keeps a damaged row out of every answer from now on; it stays on disk for a repair.
+    /// Keeps a damaged row out of every answer from now on; its bytes stay on disk.
     pub fn quarantine(&self, slot: u64) {
         let mut head = self.shared.head.lock();
         head.block(slot);
