@@ -320,6 +320,14 @@ fn a_purge_leaves_no_byte_behind() {
 
 // ---- list --------------------------------------------------------------------------------------------------------------------------
 
+struct StopWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for StopWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 #[test]
 fn pages_under_concurrent_writes_have_everything_that_stayed_and_nothing_twice() {
     let folder = tempfile::tempdir().unwrap();
@@ -343,6 +351,8 @@ fn pages_under_concurrent_writes_have_everything_that_stayed_and_nothing_twice()
                 }
             }
         });
+        // The writer ends when this does, however it ends.
+        let _stop = StopWhenDropped(&stop);
         for limit in [1, 7, 64, 499, 1000] {
             let mut ids = Vec::new();
             let mut query = ListQuery::new().limit(limit);
@@ -360,7 +370,6 @@ fn pages_under_concurrent_writes_have_everything_that_stayed_and_nothing_twice()
             let stayed: Vec<&String> = ids.iter().filter(|id| id.starts_with('m')).collect();
             assert_eq!(stayed, (0..500).map(|i| format!("m{i}")).collect::<Vec<_>>().iter().collect::<Vec<_>>(), "limit {limit}");
         }
-        stop.store(true, Ordering::SeqCst);
     });
     // A cursor outlives a checkpoint and reopening, and is refused by another namespace.
     let page = memory.list(ListQuery::new().limit(10)).unwrap();
