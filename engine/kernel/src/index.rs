@@ -1,6 +1,6 @@
 //! Indexes by slab: id hash, content hash and tag postings.
 //!
-//! A slab's index holds every row of the slab, forgotten ones included: liveness belongs to the view. A lookup gives candidates by 64
+//! A slab's index holds every row of the slab but the purged, forgotten ones included: liveness belongs to the view. A lookup gives candidates by 64
 //! bits of the hash; the caller compares the whole key. Each slab's index is one checksummed file written at a checkpoint when the slab
 //! changed, and rebuilt from keys and payloads when it does not check out.
 
@@ -46,6 +46,14 @@ impl Pairs {
         }
     }
 
+    /// Drops the pairs of some rows.
+    fn remove(&mut self, rows: &BTreeSet<u32>) {
+        match self {
+            Self::Growing(pairs) => pairs.retain(|pair| !rows.contains(&pair.1)),
+            Self::Settled(pairs) => *pairs = pairs.iter().filter(|pair| !rows.contains(&pair.1)).copied().collect(),
+        }
+    }
+
     fn settle(&mut self) {
         if let Self::Growing(pairs) = self {
             *self = Self::Settled(pairs.iter().copied().collect());
@@ -77,13 +85,15 @@ impl Pairs {
         (count.checked_mul(12)? <= input.remaining()).then_some(())?;
         let pairs = (0..count).map(|_| Some((input.u64()?, input.u32()?))).collect::<Option<Vec<_>>>()?;
         let pairs: Vec<_> = pairs.into_iter().filter(|pair| pair.1 < len).collect();
-        (pairs.is_sorted() && pairs.len() == len as usize).then_some(Self::Settled(pairs.into_boxed_slice()))
+        pairs.is_sorted().then_some(Self::Settled(pairs.into_boxed_slice()))
     }
 }
 
 /// The index of one slab.
 #[derive(Debug, Clone)]
 pub(crate) struct SlabIndex {
+    /// Rows it speaks of, from the first; purged ones among them have no entry.
+    covered: u32,
     ids: Pairs,
     contents: Pairs,
     postings: BTreeMap<u32, RoaringBitmap>,
@@ -91,17 +101,33 @@ pub(crate) struct SlabIndex {
 
 impl Default for SlabIndex {
     fn default() -> Self {
-        Self { ids: Pairs::Growing(BTreeSet::new()), contents: Pairs::Growing(BTreeSet::new()), postings: BTreeMap::new() }
+        Self { covered: 0, ids: Pairs::Growing(BTreeSet::new()), contents: Pairs::Growing(BTreeSet::new()), postings: BTreeMap::new() }
     }
 }
 
 impl SlabIndex {
     pub(crate) fn insert(&mut self, row: u32, key: &KeyRecord, tag_ids: &[u32]) {
+        self.covered = self.covered.max(row + 1);
         self.ids.insert(key.id_hash as u64, row);
         self.contents.insert(key.content_hash as u64, row);
         for tag in tag_ids {
             self.postings.entry(*tag).or_default().insert(row);
         }
+    }
+
+    /// A row that is purged: it is covered, and nothing is known of it.
+    pub(crate) fn skip(&mut self, row: u32) {
+        self.covered = self.covered.max(row + 1);
+    }
+
+    /// Drops all that is known of some rows.
+    pub(crate) fn remove(&mut self, rows: &BTreeSet<u32>) {
+        self.ids.remove(rows);
+        self.contents.remove(rows);
+        for posting in self.postings.values_mut() {
+            *posting -= rows.iter().copied().collect::<RoaringBitmap>();
+        }
+        self.postings.retain(|_, posting| !posting.is_empty());
     }
 
     /// Rows whose id may have this hash, in order.
@@ -132,6 +158,7 @@ impl SlabIndex {
         out.bytes(MAGIC);
         out.u32(crate::format::FORMAT_VERSION);
         out.u32(number as u32);
+        out.u32(self.covered);
         self.ids.encode(&mut out);
         self.contents.encode(&mut out);
         out.u32(self.postings.len() as u32);
@@ -154,6 +181,7 @@ impl SlabIndex {
         let mut input = Input::new(body);
         let known = input.take(8)? == MAGIC && input.u32()? == crate::format::FORMAT_VERSION && input.u32()? as usize == number;
         known.then_some(())?;
+        (input.u32()? >= len).then_some(())?;
         let ids = Pairs::decode(&mut input, len)?;
         let contents = Pairs::decode(&mut input, len)?;
         let count = input.u32()? as usize;
@@ -167,7 +195,7 @@ impl SlabIndex {
                 postings.insert(tag, rows);
             }
         }
-        (input.remaining() == 0).then_some(Self { ids, contents, postings })
+        (input.remaining() == 0).then_some(Self { covered: len, ids, contents, postings })
     }
 }
 
@@ -199,6 +227,21 @@ mod tests {
         assert_eq!(prefix.posting(9).unwrap().len(), 50);
         assert!(SlabIndex::decode(&bytes, 4, 101).is_none(), "rows are missing");
         assert!(SlabIndex::decode(&bytes, 5, 100).is_none(), "another slab's");
+    }
+
+    #[test]
+    fn nothing_is_known_of_removed_rows_and_they_still_count() {
+        let mut index = sample();
+        index.remove(&BTreeSet::from([5, 99]));
+        let read = SlabIndex::decode(&index.encode(4), 4, 100).unwrap();
+        for index in [index, read] {
+            assert_eq!(index.by_id(77 * 5), [45, 85]);
+            assert_eq!(
+                index.by_content(5 << 60),
+                sample().by_content(5 << 60).into_iter().filter(|&row| row != 5 && row != 99).collect::<Vec<_>>()
+            );
+            assert_eq!(index.posting(9).unwrap().len(), 98);
+        }
     }
 
     #[test]

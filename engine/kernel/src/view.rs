@@ -72,13 +72,14 @@ impl SlabView {
         *page.get(index % SLOTS_PER_PAGE)?
     }
 
-    pub(crate) fn set_state(&mut self, index: usize, state: MutableState) {
+    /// Replaces what is known to have changed about a row; with `None` it was never touched.
+    pub(crate) fn set_state(&mut self, index: usize, state: Option<MutableState>) {
         let Some(page) = Arc::make_mut(&mut self.states).get_mut(index / SLOTS_PER_PAGE) else {
             return;
         };
         let page = Arc::make_mut(page.get_or_insert_with(|| Arc::new([None; SLOTS_PER_PAGE])));
         if let Some(place) = page.get_mut(index % SLOTS_PER_PAGE) {
-            *place = Some(state);
+            *place = state;
         }
     }
 }

@@ -435,3 +435,23 @@ fn records_above_the_rows_are_harmless() {
     });
     assert_eq!(dump(&open(&image).unwrap().1).live, 30);
 }
+
+/// A guess at what was purged must not be confirmed by what index and strength still say of it.
+#[test]
+fn a_purge_leaves_no_hash_and_no_strength() {
+    let image = closed(None, |store| {
+        (0..4).for_each(|number| put(store, number, 20).unwrap());
+        amend(store, 2).unwrap();
+    });
+    let id_hash = (xxhash_rust::xxh3::xxh3_128(b"m2") as u64).to_le_bytes();
+    let strength = "slabs/00000000/strength.slab";
+    let record = |image: &NamespaceImage| image.files[strength][2 * 64..3 * 64].to_vec();
+    assert!(!files_with(&image, &id_hash).is_empty() && record(&image) != [0; 64], "there is something to destroy");
+    let purged = closed(Some(&image), |store| purge(store, 2).unwrap());
+    assert_eq!(files_with(&purged, &id_hash), Vec::<String>::new());
+    assert_eq!(record(&purged), [0; 64]);
+    let (_backend, store) = open(&purged).unwrap();
+    assert_eq!((store.verify().unwrap().problems, dump(&store).live), (Vec::new(), 3));
+    put(&store, 2, 20).unwrap();
+    assert!(store.reader().find_id("m2").unwrap().is_some());
+}

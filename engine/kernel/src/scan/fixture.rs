@@ -193,7 +193,7 @@ pub(crate) fn world(dimension: usize, slabs: Vec<Vec<Memory>>) -> World {
                 set_bit(&mut slab.blocked, place);
             }
             if let Some((strength, valence)) = memory.state {
-                slab.set_state(place, MutableState { strength, valence, recall_count: 1, last_recall_ms: 0, last_seen_ms: 0 });
+                slab.set_state(place, Some(MutableState { strength, valence, recall_count: 1, last_recall_ms: 0, last_seen_ms: 0 }));
             }
             if place < slab.len {
                 known.push(Memory { slot: base + place as u64, ..memory });

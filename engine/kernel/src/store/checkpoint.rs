@@ -128,6 +128,7 @@ impl Shared {
         }
         drop_lonely_tags(head);
         drop_lonely_sessions(head);
+        head.forget_purged();
         let view = picture(&head.view);
         let dirty = std::mem::take(&mut head.dirty);
         let snapshot = Snapshot::capture(head, &view, &dirty);

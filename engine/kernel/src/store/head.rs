@@ -251,8 +251,30 @@ impl Head {
             return;
         };
         if let Some(slab) = self.view.slabs.get_mut(number) {
-            slab.set_state(index, state);
+            slab.set_state(index, Some(state));
             self.dirty.states.insert((number, index / SLOTS_PER_PAGE));
+        }
+    }
+
+    /// Drops what index and mutable state still say of rows whose purge is pending.
+    pub(crate) fn forget_purged(&mut self) {
+        let mut by_slab: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
+        for &slot in &self.scrubs {
+            if let Some((number, _, index)) = self.view.locate(slot) {
+                by_slab.entry(number).or_default().insert(index as u32);
+            }
+        }
+        let mut indexes = self.index.write();
+        for (number, rows) in by_slab {
+            if let Some(index) = indexes.get_mut(number) {
+                index.remove(&rows);
+                self.dirty.slabs.insert(number);
+            }
+            let Some(slab) = self.view.slabs.get_mut(number) else { continue };
+            for row in rows.into_iter().map(|row| row as usize).filter(|&row| slab.state(row).is_some()).collect::<Vec<_>>() {
+                slab.set_state(row, None);
+                self.dirty.states.insert((number, row / SLOTS_PER_PAGE));
+            }
         }
     }
 

@@ -259,7 +259,7 @@ fn load_states(head: &mut Head, number: usize, len: usize, view: &mut SlabView, 
         let counted = len.saturating_sub(first_row);
         for (row, state) in states.into_iter().enumerate().take(counted) {
             if let Some(state) = state {
-                view.set_state(first_row + row, state);
+                view.set_state(first_row + row, Some(state));
             }
         }
         for row in damaged.into_iter().filter(|&row| row < counted) {
@@ -283,6 +283,10 @@ fn block_damaged_rows(writers: &RowWriters, view: &mut SlabView) {
 fn rebuild_index(writers: &RowWriters, view: &SlabView, payloads: &[RegionWriter]) -> SlabIndex {
     let mut index = SlabIndex::default();
     for (row, (header, key)) in writers.headers().iter().zip(writers.keys()).enumerate() {
+        if view.is_dead(row) && header.is_scrubbed() {
+            index.skip(row as u32);
+            continue;
+        }
         let address = PayloadAddress::from_bits(header.payload_at);
         let bytes = payloads.get(address.segment as usize).and_then(|segment| {
             let from = address.offset as usize;
