@@ -14,8 +14,8 @@ pub enum KernelError {
     /// The device or the system refused; nothing was acknowledged. On the durable path this also latches [`KernelError::Failed`].
     #[error("{0}")]
     Storage(Arc<StorageError>),
-    /// Bytes that were acknowledged are damaged. Every open refuses until a repair is asked for.
-    #[error("{file} is damaged at byte {offset}{}: {what}; restore it from a copy, or ask for a repair", lsn_words(*lsn))]
+    /// Bytes that were acknowledged are damaged. Every open refuses, and changes nothing.
+    #[error("{file} is damaged at byte {offset}{}: {what}; restore the namespace from a copy", lsn_words(*lsn))]
     Corrupt {
         /// The damaged file, relative to the namespace.
         file: String,

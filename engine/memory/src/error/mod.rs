@@ -250,7 +250,7 @@ pub enum Error {
         during: String,
     },
     /// Stored bytes are damaged.
-    #[error("{} is damaged at byte {offset}: {message}; reopen with repair to keep what can be kept", path.display())]
+    #[error("{} is damaged at byte {offset}: {message}; restore the namespace from a copy", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
