@@ -125,12 +125,17 @@ impl Sequencer {
         slots.into_iter().filter(|&slot| self.head.live.contains(slot as u32)).collect()
     }
 
-    /// A sequenced row.
+    /// A sequenced row, its checksums checked: what is read here may be written again, under a checksum of its own.
     ///
     /// # Errors
-    /// `Internal` where there is no such slot.
+    /// `Corrupt` where header or keys are not what was written.
     pub fn row(&self, slot: u64) -> Result<Row> {
         let (header, key) = self.head.row(slot).ok_or(KernelError::Internal("a slot that does not exist"))?;
+        if !header.is_whole() || !key.is_whole() {
+            let (number, _, index) = self.head.view.locate(slot).ok_or(KernelError::Internal("a slot that does not exist"))?;
+            let file = crate::rows::slab_path(number, "headers");
+            return Err(KernelError::corrupt(file, (index * 64) as u64, None, "the row's checksum does not match"));
+        }
         let state = self.head.state(slot).ok_or(KernelError::Internal("a slot without a state"))?;
         Ok(Row { slot, header, key, state })
     }
@@ -150,18 +155,40 @@ impl Sequencer {
     }
 
     /// A sequenced row's vector, without its padding; empty where it has none.
-    pub fn vector(&self, slot: u64) -> &[f32] {
-        let has_vector = self.head.row(slot).is_some_and(|(header, _)| header.has(flags::HAS_VECTOR));
-        let row = self.head.view.locate(slot).and_then(|(number, _, index)| {
-            let stride = row_stride(self.head.dimension);
-            self.head.slabs.get(number)?.vectors().get(index * stride..index * stride + self.head.dimension)
-        });
-        row.filter(|_| has_vector).unwrap_or_default()
+    ///
+    /// # Errors
+    /// `Corrupt` where the row is not what was written.
+    pub fn vector(&self, row: &Row) -> Result<&[f32]> {
+        if !row.header.has(flags::HAS_VECTOR) {
+            return Ok(&[]);
+        }
+        let (number, _, index) = self.head.view.locate(row.slot).ok_or(KernelError::Internal("a slot that does not exist"))?;
+        let stride = row_stride(self.head.dimension);
+        let values = self.head.slabs.get(number).and_then(|slab| slab.vectors().get(index * stride..(index + 1) * stride));
+        let values = values.ok_or(KernelError::Internal("a row above its slab"))?;
+        if crc(0, bytemuck::cast_slice(values)) != row.header.row_crc {
+            let file = crate::rows::slab_path(number, "vectors");
+            return Err(KernelError::corrupt(file, (index * stride * 4) as u64, Some(row.key.lsn), "the vector's checksum does not match"));
+        }
+        Ok(values.get(..self.head.dimension).unwrap_or_default())
     }
 
     /// The `n` nearest by canonical cosine among the most recent `window` live memories of a tier that have a vector, with their
-    /// current valence. Recency is the order of rows; a row written again under the same id counts as recent.
-    pub fn nearest(&self, tier: u8, query: &[f32], window: usize, n: usize) -> Vec<(f64, i8)> {
+    /// current valence. Recency is the order of rows; a row written again under the same id counts as recent. A damaged one is kept out
+    /// of every answer from now on, and the rest is looked at again.
+    pub fn nearest(&mut self, tier: u8, query: &[f32], window: usize, n: usize) -> Vec<(f64, i8)> {
+        loop {
+            let found = self.nearest_slots(tier, query, window, n);
+            let is_damaged = |slot: u64| self.row(slot).and_then(|row| self.vector(&row).map(drop)).is_err();
+            let damaged: Vec<u64> = found.iter().map(|(slot, _)| *slot).filter(|&slot| is_damaged(slot)).collect();
+            if damaged.is_empty() {
+                return found.into_iter().filter_map(|(slot, cosine)| Some((cosine, self.head.state(slot)?.valence))).collect();
+            }
+            damaged.into_iter().for_each(|slot| self.shared.quarantine(&mut self.head, slot));
+        }
+    }
+
+    fn nearest_slots(&self, tier: u8, query: &[f32], window: usize, n: usize) -> Vec<(u64, f64)> {
         let Some(slots) = self.head.recent.get(usize::from(tier)) else { return Vec::new() };
         let mut recent: Vec<u64> = slots.iter().rev().take(window).map(u64::from).collect();
         recent.reverse();
@@ -171,8 +198,7 @@ impl Sequencer {
             let (number, _, index) = self.head.view.locate(first)?;
             Some((first, self.head.slabs.get(number)?.vectors().get(index * stride..(index + run.len()) * stride)?))
         });
-        let found = crate::scan::nearest_rows(self.shared.kernels, query, stride, runs, n);
-        found.into_iter().filter_map(|(slot, cosine)| Some((cosine, self.head.state(slot)?.valence))).collect()
+        crate::scan::nearest_rows(self.shared.kernels, query, stride, runs, n)
     }
 
     fn starts_slab(&self, slot: u64) -> bool {

@@ -92,17 +92,18 @@ impl RememberSignal {
     }
 
     /// Whether a stored memory has this content: a hash never merges two texts.
-    fn is_same_content(&self, sequencer: &Sequencer, row: &Row, payload: &Payload) -> bool {
-        let same_kind = row.key.content_hash == self.content_hash && row.header.tier() == self.memory.tier.code();
-        same_kind
-            && match (&payload.text, &self.memory.text) {
-                (Some(stored), Some(given)) => content::same_text(stored, given),
-                (None, None) => {
-                    let (unit, norm) = vector::normalise(self.memory.vector.as_deref().unwrap_or_default());
-                    sequencer.vector(row.slot) == unit && row.header.norm.to_bits() == norm.to_bits()
-                }
-                _ => false,
+    fn is_same_content(&self, sequencer: &Sequencer, row: &Row, payload: &Payload) -> Result<bool, Fault> {
+        if row.key.content_hash != self.content_hash || row.header.tier() != self.memory.tier.code() {
+            return Ok(false);
+        }
+        Ok(match (&payload.text, &self.memory.text) {
+            (Some(stored), Some(given)) => content::same_text(stored, given),
+            (None, None) => {
+                let (unit, norm) = vector::normalise(self.memory.vector.as_deref().unwrap_or_default());
+                sequencer.vector(row).map_err(fault)? == unit && row.header.norm.to_bits() == norm.to_bits()
             }
+            _ => false,
+        })
     }
 
     /// The live memory this one repeats: that of its id, else the first of equal content that was seen within the window.
@@ -111,7 +112,7 @@ impl RememberSignal {
             && let Some(slot) = sequencer.find_id(id).map_err(fault)?
         {
             let (row, payload) = (sequencer.row(slot).map_err(fault)?, sequencer.payload(slot).map_err(fault)?);
-            if self.is_same_content(sequencer, &row, &payload) {
+            if self.is_same_content(sequencer, &row, &payload)? {
                 return Ok(Some((row, payload)));
             }
             return Err(Error::IdConflict { id: id.clone() }.into());
@@ -124,7 +125,7 @@ impl RememberSignal {
             let row = sequencer.row(slot).map_err(fault)?;
             let payload = sequencer.payload(slot).map_err(fault)?;
             let apart_ms = self.at.millis().saturating_sub(row.state.last_seen_ms).saturating_abs();
-            if apart_ms <= window_ms && self.is_same_content(sequencer, &row, &payload) {
+            if apart_ms <= window_ms && self.is_same_content(sequencer, &row, &payload)? {
                 return Ok(Some((row, payload)));
             }
         }
