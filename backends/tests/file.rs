@@ -237,6 +237,23 @@ fn errors_say_what_was_done_to_what() {
     assert_eq!(error.path, file);
 }
 
+/// It is there for who makes the directory and missing for who looks into it: opening must not go from one to the other for ever.
+#[test]
+fn a_link_to_nothing_is_an_error() {
+    let root = tempfile::tempdir().unwrap();
+    let backend = FileBackend::new(root.path());
+    let space = root.path().join("space");
+    std::os::unix::fs::symlink("nowhere/at/all", &space).unwrap();
+    assert_eq!(backend.open("space").unwrap_err().path, space);
+    fs::remove_file(&space).unwrap();
+    fs::create_dir(&space).unwrap();
+    std::os::unix::fs::symlink("nowhere/at/all", space.join("LOCK")).unwrap();
+    assert_eq!(backend.open("space").unwrap_err().path, space.join("LOCK"));
+    // A link to a directory is as good as the directory.
+    std::os::unix::fs::symlink(tempfile::tempdir_in(root.path()).unwrap().keep(), root.path().join("elsewhere")).unwrap();
+    backend.open("elsewhere").unwrap();
+}
+
 fn names_on_disk(path: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort_unstable();

@@ -52,6 +52,7 @@ impl NamespaceLock {
         let path = directory.join(names::LOCK);
         loop {
             let Some(file) = os::if_found(open(&path))? else {
+                os::refuse_dangling(operation, &path)?;
                 return Ok(None);
             };
             match file.try_lock() {

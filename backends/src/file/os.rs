@@ -70,10 +70,24 @@ pub(super) fn make_directory(path: &Path) -> Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             // A directory that was there and is gone by now is for the next step to find missing.
             let there = if_found(fs::symlink_metadata(path).context("inspect", path))?;
-            if there.is_none_or(|there| !there.is_file()) { Ok(false) } else { Err(error).context("create", path) }
+            if there.is_some_and(|there| there.is_file()) {
+                return Err(error).context("create", path);
+            }
+            refuse_dangling("create", path)?;
+            Ok(false)
         }
         Err(error) => Err(error).context("create", path),
     }
+}
+
+/// Refuses a symbolic link to nothing: it is there for who looks for the name and missing for who opens it, and whoever waits
+/// for one of the two to change waits for ever.
+pub(super) fn refuse_dangling(operation: &'static str, path: &Path) -> Result<()> {
+    let there = if_found(fs::symlink_metadata(path).context("inspect", path))?;
+    if there.is_some_and(|there| there.is_symlink()) && if_found(fs::metadata(path).context("inspect", path))?.is_none() {
+        return Err(StorageError::of_kind(StorageErrorKind::Io, operation, path, "it is a symbolic link to nothing"));
+    }
+    Ok(())
 }
 
 /// Renames, replacing what is at the target.

@@ -92,6 +92,36 @@ fn segments_that_were_swapped_copied_or_lost_are_refused() {
     }
 }
 
+/// Recovery reads a segment whole: what it takes for one has to be no longer than one can be.
+#[test]
+fn a_file_longer_than_any_segment_is_refused_unread() {
+    let mut image = several_segments();
+    let last = segments(&image).pop().unwrap();
+    let longest = (64 << 20) + 4 * 4096;
+    image.files.get_mut(&last).unwrap().resize(longest, 0);
+    assert_eq!(dump(&open(&image).unwrap().1).live, 12);
+    image.files.get_mut(&last).unwrap().push(0);
+    assert_eq!(corrupt(&image).0, last);
+}
+
+/// A file that the superblock counts on and that is gone is damage, whichever it is, and not some error of the device.
+#[test]
+fn a_missing_file_is_damage() {
+    let image = closed(None, |store| (0..3).for_each(|number| put(store, number, 10).unwrap()));
+    for path in image.files.keys() {
+        let mut lost = image.clone();
+        lost.files.remove(path);
+        match open(&lost) {
+            Ok((_, store)) => {
+                assert!(path.ends_with(".idx"), "{path}: only what can be made anew may be missing");
+                assert_eq!(dump(&store).live, 3);
+            }
+            Err(KernelError::Corrupt { .. }) => {}
+            Err(error) => panic!("{path}: {error}"),
+        }
+    }
+}
+
 /// An obsolete segment that comes back (a backup tool, a directory entry that a crash revived) is not read.
 #[test]
 fn an_obsolete_segment_is_ignored() {

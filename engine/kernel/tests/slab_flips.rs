@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use mnemolith_backends::{Backend, MemoryBackend, NamespaceImage};
 use mnemolith_kernel::{KernelError, Store};
-use support::{DumpedRow, amend, closed, dump, dump_what_can_be_read, exhaustive, forget, open, open_mortal, purge, put};
+use support::{DumpedRow, amend, closed, dump, dump_what_can_be_read, exhaustive, forget, open, open_mortal, purge, put, unit};
 
 const ROWS: u64 = 20;
 
@@ -113,6 +113,27 @@ fn every_flip_of_a_slab_is_found() {
         let scrubbed_or_padding = counts.get("harmless").copied().unwrap_or(0) as usize;
         assert!(scrubbed_or_padding * 4 < counted * 8 / if exhaustive() { 1 } else { 37 } + 64, "{path}: flips that nothing finds");
     }
+}
+
+/// What a writer reads it may write again, under a checksum that then says that all is well.
+#[test]
+fn a_writer_is_given_nothing_damaged() {
+    let mut image = closed(None, |store| (0..4).for_each(|number| put(store, number, 20).unwrap()));
+    let vectors = "slabs/00000000/vectors.slab";
+    image.files.get_mut(vectors).unwrap()[2 * 64 + 5] ^= 4;
+    let (_backend, store) = open(&image).unwrap();
+    let mut writer = store.sequence().unwrap();
+    for slot in 0..4 {
+        match writer.vector(slot) {
+            Ok(values) => assert_eq!((slot == 2, values), (false, unit(slot).as_slice())),
+            Err(KernelError::Corrupt { file, offset, .. }) => assert_eq!((slot, file.as_str(), offset), (2, vectors, 128)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // It is not among the neighbours of what comes next either, and from then on in no answer.
+    assert_eq!(writer.nearest(0, &unit(2), 512, 8).len(), 3);
+    drop(writer);
+    assert_eq!(store.reader().live(), 3);
 }
 
 /// A store without slabs opens fast enough to try all of the superblock.

@@ -260,10 +260,7 @@ impl Store {
 
     /// Keeps a damaged row out of every answer from now on; its bytes stay on disk.
     pub fn quarantine(&self, slot: u64) {
-        let mut head = self.shared.head.lock();
-        head.block(slot);
-        let mut published = self.shared.published.write();
-        Arc::make_mut(&mut published).block(slot);
+        self.shared.quarantine(&mut self.shared.head.lock(), slot);
     }
 
     fn checkpoint_if_due(&self) {
@@ -310,6 +307,13 @@ impl Shared {
         if error.is_device_failure() {
             self.fail(error);
         }
+    }
+
+    /// See [`Store::quarantine`].
+    fn quarantine(&self, head: &mut Head, slot: u64) {
+        head.block(slot);
+        let mut published = self.published.write();
+        Arc::make_mut(&mut published).block(slot);
     }
 
     fn commit(&self, committer: &mut FrameWriter, frames: VecDeque<PendingFrame<Arc<View>>>) -> Result<()> {

@@ -6,7 +6,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use mnemolith_backends::{Directory, RegionWriter};
+use mnemolith_backends::{Directory, RegionWriter, StorageErrorKind};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::checkpoint::Checkpointer;
@@ -48,7 +48,7 @@ impl Store {
         };
         let identity = check_identity(&superblock, options)?;
         let index = Arc::new(RwLock::new(Vec::new()));
-        let (head, log_end) = load(&dir, &superblock, &identity, &index)?;
+        let (head, log_end) = load(&dir, &superblock, &identity, &index).map_err(missing_is_damage)?;
         let salt_seed = options.entropy.last_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let method = log_end.segments.last().map_or(Ok("none yet"), |segment| segment.file(dir.as_ref()).map(|file| file.method()))?;
         let writer = FrameWriter::new(identity.store_uuid, salt_seed, log_end.chain, log_end.last_lsn, method);
@@ -152,6 +152,16 @@ fn check_identity(superblock: &Superblock, options: &StoreOptions) -> Result<Ide
         return Err(KernelError::corrupt(SUPERBLOCK, 0, None, what));
     }
     Ok(Identity { dimension: stored, embedder: superblock.embedder.clone(), store_uuid: superblock.store_uuid })
+}
+
+/// A file that is not there, once a superblock was read, is one that the superblock vouches for.
+fn missing_is_damage(error: KernelError) -> KernelError {
+    match error {
+        KernelError::Storage(error) if error.kind == StorageErrorKind::NotFound => {
+            KernelError::corrupt(error.path.display().to_string(), 0, None, "it is missing, but the superblock counts on it")
+        }
+        other => other,
+    }
 }
 
 /// Reads what the checkpoint covers, then the log.

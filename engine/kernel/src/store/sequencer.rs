@@ -125,7 +125,7 @@ impl Sequencer {
         slots.into_iter().filter(|&slot| self.head.live.contains(slot as u32)).collect()
     }
 
-    /// A sequenced row.
+    /// A sequenced row, its checksums checked: what is read here may be written again, under a checksum of its own.
     ///
     /// # Errors
     /// `Internal` where there is no such slot; `Corrupt` where header or keys are not what was written.
@@ -180,8 +180,21 @@ impl Sequencer {
     }
 
     /// The `n` nearest by canonical cosine among the most recent `window` live memories of a tier that have a vector, with their
-    /// current valence. Recency is the order of rows; a row written again under the same id counts as recent.
-    pub fn nearest(&self, tier: u8, query: &[f32], window: usize, n: usize) -> Vec<(f64, i8)> {
+    /// current valence. Recency is the order of rows; a row written again under the same id counts as recent. A damaged one is kept out
+    /// of every answer from now on, and the rest is looked at again.
+    pub fn nearest(&mut self, tier: u8, query: &[f32], window: usize, n: usize) -> Vec<(f64, i8)> {
+        loop {
+            let found = self.nearest_slots(tier, query, window, n);
+            let is_damaged = |slot: u64| self.vector(slot).is_err();
+            let damaged: Vec<u64> = found.iter().map(|(slot, _)| *slot).filter(|&slot| is_damaged(slot)).collect();
+            if damaged.is_empty() {
+                return found.into_iter().filter_map(|(slot, cosine)| Some((cosine, self.head.state(slot)?.valence))).collect();
+            }
+            damaged.into_iter().for_each(|slot| self.shared.quarantine(&mut self.head, slot));
+        }
+    }
+
+    fn nearest_slots(&self, tier: u8, query: &[f32], window: usize, n: usize) -> Vec<(u64, f64)> {
         let Some(slots) = self.head.recent.get(usize::from(tier)) else { return Vec::new() };
         let mut recent: Vec<u64> = slots.iter().rev().take(window).map(u64::from).collect();
         recent.reverse();
@@ -191,8 +204,7 @@ impl Sequencer {
             let (number, _, index) = self.head.view.locate(first)?;
             Some((first, self.head.slabs.get(number)?.vectors().get(index * stride..(index + run.len()) * stride)?))
         });
-        let found = crate::scan::nearest_rows(self.shared.kernels, query, stride, runs, n);
-        found.into_iter().filter_map(|(slot, cosine)| Some((cosine, self.head.state(slot)?.valence))).collect()
+        crate::scan::nearest_rows(self.shared.kernels, query, stride, runs, n)
     }
 
     fn starts_slab(&self, slot: u64) -> bool {

@@ -22,6 +22,8 @@ pub(crate) const FIRST_SEGMENT_BYTES: u64 = 256 << 10;
 pub(crate) const MAX_SEGMENT_BYTES: u64 = 16 << 20;
 /// No record is longer: the bound every length is checked against before it is believed.
 pub(crate) const MAX_RECORD_BYTES: usize = 64 << 20;
+/// No segment's file is longer: the header block and a frame of one longest record, with all that goes around it.
+pub(crate) const MAX_FILE_BYTES: u64 = MAX_RECORD_BYTES as u64 + 4 * BLOCK;
 
 /// The folder of the segments.
 pub(crate) const FOLDER: &str = "wal";

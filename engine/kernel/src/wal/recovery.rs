@@ -141,6 +141,11 @@ fn list(dir: &dyn Directory, expect: &Expectation) -> Result<(Vec<File>, Vec<Str
         };
         let path = format!("{FOLDER}/{name}");
         let log = dir.open_log(&path)?;
+        // It is going to be read whole.
+        if log.len() > super::MAX_FILE_BYTES {
+            let what = format!("the segment has {} bytes, more than any segment has", log.len());
+            return Err(KernelError::corrupt(path, super::MAX_FILE_BYTES, Some(first_lsn), what));
+        }
         let mut block = vec![0; usize::try_from(log.len().min(BLOCK)).unwrap_or(0)];
         log.read_at(0, &mut block)?;
         let header = SegmentHeader::decode(&block);

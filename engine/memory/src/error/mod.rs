@@ -250,7 +250,7 @@ pub enum Error {
         during: String,
     },
     /// Stored bytes are damaged.
-    #[error("{} is damaged at byte {offset}: {message}; restore the namespace from a copy, or go on without it where only one memory is concerned", path.display())]
+    #[error("{} is damaged at byte {offset}: {message}; restore the namespace from a copy", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,

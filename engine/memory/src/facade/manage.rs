@@ -73,7 +73,7 @@ impl Memory {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotFound`], or the first bound broken: nothing was changed.
+    /// [`Error::NotFound`], or the first bound broken; [`Error::Corrupt`] where what stays is damaged: nothing was changed.
     pub fn update(&self, id: &str, update: Update) -> Result<MemoryRecord> {
         validate::id(id)?;
         let inner = self.inner()?;
@@ -84,7 +84,8 @@ impl Memory {
         let not_found = || Error::NotFound { id: id.to_owned() };
         let slot = sequencer.find_id(id).map_err(convert::error)?.ok_or_else(not_found)?;
         let (row, old) = (sequencer.row(slot).map_err(convert::error)?, sequencer.payload(slot).map_err(convert::error)?);
-        let kept = sequencer.vector(slot).map_err(convert::error)?.to_vec();
+        // A vector that stays is copied, and must not take damage along under a new checksum.
+        let kept = if fresh.is_some() { Vec::new() } else { sequencer.vector(slot).map_err(convert::error)?.to_vec() };
         let tier = convert::tier(&row);
         let text = update.text.as_deref().or(old.text.as_deref());
         let pairs =
