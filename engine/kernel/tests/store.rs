@@ -113,3 +113,20 @@ fn a_store_that_was_never_closed_replays_its_log() {
     }
     assert_eq!(store.verify().unwrap().problems, []);
 }
+
+/// Records that come alone take a block of the log each: the log must not grow to many times what it holds.
+#[test]
+fn a_log_of_lonely_records_is_checkpointed_by_its_length() {
+    let backend = MemoryBackend::new();
+    let store = Store::open(backend.open("t").unwrap(), &StoreOptions { checkpoint_bytes: 64 << 10, ..options() }).unwrap();
+    put(&store, 0);
+    let slot = store.reader().find_id("m0").unwrap().unwrap();
+    for number in 0..200_u32 {
+        let mut writer = store.sequence().unwrap();
+        let state = MutableState { recall_count: number, ..writer.row(slot).unwrap().state };
+        let lsn = writer.amend(vec![(slot, state)]).unwrap();
+        drop(writer);
+        store.wait(lsn).unwrap();
+    }
+    assert!(store.stats().unwrap().checkpoint_lsn > 60, "{:?}", store.stats().unwrap());
+}

@@ -67,15 +67,15 @@ pub(crate) enum Command {
         /// Id of the memory
         id: String,
     },
-    /// Say how well a memory served: it fades more slowly and its mood moves
+    /// Say how well a memory served: each use makes it fade more slowly, the outcome moves its mood
     Reinforce {
         /// Id of the memory
         id: String,
         /// From -1 (it misled) to 1 (it helped)
         #[arg(allow_negative_numbers = true)]
         outcome: f64,
-        /// Memories used together with it: the links between them grow
-        #[arg(long, value_name = "ID", num_args = 1..)]
+        /// Memories used together with it; refused until memories can be linked
+        #[arg(long, value_name = "ID", num_args = 1.., hide = true)]
         with: Vec<String>,
     },
     /// Remove a memory; it is never recalled again

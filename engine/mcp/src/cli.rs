@@ -109,6 +109,9 @@ fn run(cli: &Cli) -> Result<ExitCode, Trouble> {
         Command::Recall(args) => {
             let text = text(&args.text)?;
             let recall = with_existing_store(store, |memory| Ok(memory.recall(recall_query(args, text))?))?;
+            if recall.plan.set_aside > 0 {
+                eprintln!("warning: {} damaged memories were set aside; `mnemolith verify` names them", recall.plan.set_aside);
+            }
             answer(store, || screen.recall(&recall, args.explain), Reply::Recalled(recall.clone()))?;
         }
         Command::Get { id } => {

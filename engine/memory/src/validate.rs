@@ -103,7 +103,7 @@ pub(crate) struct CheckedList {
 }
 
 /// An update that holds every bound. What is absent stays.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct CheckedUpdate {
     pub(crate) text: Option<String>,
     /// In normal form, each with the form it was given in.

@@ -628,3 +628,14 @@ fn a_namespace_in_memory_does_the_same() {
     assert!(memory.drop_namespace("other").unwrap());
     assert_eq!(memory.namespaces().unwrap(), ["main"]);
 }
+
+#[test]
+fn an_update_of_nothing_writes_nothing() {
+    let memory = Memory::in_memory().unwrap();
+    memory.remember(RememberRequest::new("as it was").id("a").tags(["x"]).tags(["y"])).unwrap();
+    let before = memory.stats().unwrap().lsn;
+    assert_eq!(memory.update("a", Update::new()).unwrap(), memory.get("a").unwrap().unwrap());
+    assert_eq!(memory.get("a").unwrap().unwrap().tags, ["x", "y"], "tags add up");
+    assert_eq!(memory.stats().unwrap().lsn, before);
+    assert!(matches!(memory.update("b", Update::new()), Err(Error::NotFound { .. })));
+}

@@ -228,7 +228,7 @@ fn another_dimension_or_embedder_is_refused_and_changes_nothing() {
     assert!(error.to_string().contains("64") && error.to_string().contains("65"));
     let stored = HashingEmbedder::new(64).unwrap().identity();
     let error = Memory::builder().path(folder.path()).no_embedder().open().unwrap_err();
-    assert_eq!(error, Error::EmbedderMismatch { stored: stored.clone(), given: String::new() });
+    assert_eq!(error, Error::EmbedderMismatch { stored: stored.clone(), given: "none".to_owned() });
     let error = Memory::builder().path(folder.path()).embedder(Arc::new(Other)).open().unwrap_err();
     assert!(matches!(error, Error::DimensionMismatch { .. } | Error::EmbedderMismatch { .. }), "{error}");
     let error = Memory::builder().path(folder.path()).embedder(Arc::new(Other)).dimension(64).open().unwrap_err();

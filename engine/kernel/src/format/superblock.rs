@@ -127,8 +127,12 @@ impl Superblock {
 /// # Errors
 /// `UnsupportedFormat` naming both versions; `Corrupt` where no copy is whole.
 pub(crate) fn choose(file: &[u8]) -> Result<(Superblock, bool)> {
+    if file.len() != 2 * COPY_BYTES {
+        let what = format!("it has {} bytes instead of {}", file.len(), 2 * COPY_BYTES);
+        return Err(KernelError::corrupt(FILE, file.len().min(2 * COPY_BYTES) as u64, None, what));
+    }
     let mut best: Option<Superblock> = None;
-    let mut damaged = file.len() != 2 * COPY_BYTES;
+    let mut damaged = false;
     for copy in file.chunks(COPY_BYTES) {
         let mut input = Input::new(copy);
         let (magic, version) = (input.take(8), input.u32());
@@ -191,7 +195,9 @@ mod tests {
         assert_eq!(choose(&torn).unwrap(), (block(4), true));
         torn[100] ^= 1;
         assert!(matches!(choose(&torn), Err(KernelError::Corrupt { .. })));
-        assert!(matches!(choose(&[]), Err(KernelError::Corrupt { .. })));
+        for len in [0, 1, COPY_BYTES, 2 * COPY_BYTES - 1] {
+            assert!(matches!(choose(&both[..len]), Err(KernelError::Corrupt { .. })), "{len} bytes");
+        }
         assert_eq!(choose(&file(&[block(5)])).unwrap(), (block(5), false), "a blank copy is no damage");
     }
 

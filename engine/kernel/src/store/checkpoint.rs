@@ -126,6 +126,7 @@ impl Shared {
         } else {
             head.tail.seal(&|| picture(current));
         }
+        head.tail.frame_bytes_since_checkpoint = 0;
         drop_lonely_tags(head);
         drop_lonely_sessions(head);
         head.forget_purged();

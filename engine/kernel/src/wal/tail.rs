@@ -110,6 +110,8 @@ pub(crate) struct LogTail<V> {
     pending_bytes: usize,
     /// Record bytes since the last checkpoint.
     pub(crate) bytes_since_checkpoint: u64,
+    /// Bytes of whole frames since then: many more, where each record came alone.
+    pub(crate) frame_bytes_since_checkpoint: u64,
 }
 
 impl<V> LogTail<V> {
@@ -124,6 +126,7 @@ impl<V> LogTail<V> {
             sealed: VecDeque::new(),
             pending_bytes: 0,
             bytes_since_checkpoint: 0,
+            frame_bytes_since_checkpoint: 0,
         }
     }
 
@@ -210,6 +213,7 @@ impl<V> LogTail<V> {
             return;
         };
         let body_len = open.bytes.len() - HEADER_BYTES;
+        self.frame_bytes_since_checkpoint += frame::padded_len(body_len);
         self.cursor = Some(open.offset + frame::padded_len(body_len));
         self.sealed.push_back(PendingFrame {
             segment: open.segment,
@@ -231,6 +235,13 @@ impl<V> LogTail<V> {
             self.cursor = Some(BLOCK);
         }
         Ok(())
+    }
+
+    /// Whether the log since the last checkpoint is worth one: by its records, or by the frames they lie in.
+    pub(crate) fn checkpoint_is_due(&self, record_bytes: u64) -> bool {
+        const FRAMES_TO_RECORDS: u64 = 4;
+        let frame_bytes = record_bytes.saturating_mul(FRAMES_TO_RECORDS);
+        self.bytes_since_checkpoint >= record_bytes || self.frame_bytes_since_checkpoint >= frame_bytes
     }
 
     /// Whether more than the header block of the current segment is used.

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use mnemolith::{Error, Profile, Tier, Timestamp};
+use mnemolith::{Error, Profile, Source, Tier, Timestamp};
 
 use super::failure::Failure;
 
@@ -357,6 +357,17 @@ impl Field for Tier {
             return Err(Mismatch::of_type(Self::EXPECTED, &value));
         };
         Ok(Tier::parse(name)?)
+    }
+}
+
+impl Field for Source {
+    const EXPECTED: &'static str = "the name of a source";
+
+    fn from_json(value: Value) -> Result<Self, Mismatch> {
+        let Value::String(name) = &value else {
+            return Err(Mismatch::of_type(Self::EXPECTED, &value));
+        };
+        Ok(Source::parse(name)?)
     }
 }
 

@@ -70,6 +70,7 @@ fn remember(fields: &mut Fields) -> Result<Request, Failure> {
         .tags(fields.or_default::<Vec<String>>("tags")?)
         .metadata(fields.or_default("metadata")?)
         .tier(fields.or_default("tier")?)
+        .source(fields.or_default("source")?)
         .allow_duplicate(fields.or_default("allow_duplicate")?);
     request = apply(request, fields.optional::<String>("text")?, RememberRequest::text);
     request = apply(request, fields.optional::<Vec<f32>>("vector")?, RememberRequest::vector);
@@ -114,6 +115,7 @@ fn recall_query(fields: &mut Fields) -> Result<RecallQuery, Failure> {
         .explain(fields.or_default("explain")?);
     query = apply(query, fields.optional::<String>("text")?, RecallQuery::text);
     query = apply(query, fields.optional::<Vec<f32>>("vector")?, RecallQuery::vector);
+    query = apply(query, fields.optional::<String>("session")?, RecallQuery::session);
     query = apply(query, fields.optional("after")?, RecallQuery::after);
     query = apply(query, fields.optional("before")?, RecallQuery::before);
     Ok(apply(query, fields.optional::<i64>("mood")?, RecallQuery::mood))
@@ -170,7 +172,7 @@ mod tests {
         let request = json!({
             "op": "remember", "text": "t", "vector": [1, 0.5], "id": "i", "tags": ["a", "b"], "metadata": {"k": [1]}, "tier": "Semantic",
             "session": "s", "at": "1970-01-02", "valence": -60, "arousal": 200, "reward": 0.5, "interest": 0.1, "challenge": 0.2,
-            "urgency": 0.3, "soul": {"version": 3, "boosts": {"a": 2}, "valence_gain": -1.5}, "links": [], "allow_duplicate": true,
+            "urgency": 0.3, "soul": {"version": 3, "boosts": {"a": 2}, "valence_gain": -1.5}, "links": [], "source": "tool", "allow_duplicate": true,
         });
         let Ok(Request::Remember(request)) = decoded(request) else { panic!("not decoded") };
         let Value::Object(metadata) = json!({"k": [1]}) else { panic!("not an object") };
@@ -180,6 +182,7 @@ mod tests {
             .tags(["a", "b"])
             .metadata(metadata)
             .tier(Tier::Semantic)
+            .source(mnemolith::Source::Tool)
             .session("s")
             .at(Timestamp::from_millis(86_400_000))
             .valence(-60)
@@ -196,7 +199,7 @@ mod tests {
     #[test]
     fn every_field_of_recall_reaches_the_query_and_what_is_absent_stays_at_its_default() {
         let request = json!({
-            "op": "recall", "text": "t", "vector": [1], "k": 0, "tags_all": ["a"], "tags_any": ["b"], "tiers": ["working"], "after": 1,
+            "op": "recall", "text": "t", "vector": [1], "k": 0, "tags_all": ["a"], "tags_any": ["b"], "tiers": ["working"], "session": "s", "after": 1,
             "before": 2, "profile": "critical", "mood": -3, "exact": true, "explain": true, "as_of": null, "current_only": false,
         });
         let Ok(Request::Recall(query)) = decoded(request) else { panic!("not decoded") };
@@ -206,6 +209,7 @@ mod tests {
             .tags_all(["a"])
             .tags_any(["b"])
             .tiers([Tier::Working])
+            .session("s")
             .after(Timestamp::from_millis(1))
             .before(Timestamp::from_millis(2))
             .profile(Profile::Critical)

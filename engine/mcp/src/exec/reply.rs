@@ -172,6 +172,7 @@ view!(Plan, |it| {
     "bytes": it.bytes,
     "micros": micros(it.elapsed),
     "kernel": it.kernel,
+    "set_aside": it.set_aside,
     "reasons": it.reasons,
 });
 

@@ -231,7 +231,7 @@ pub enum Error {
     InvalidCursor,
     /// Another process holds the store.
     #[error(
-        "{} is held by process {}; close it there, or attach to it",
+        "{} is held by process {}; close it there first",
         path.display(),
         pid.map_or_else(|| "(unknown)".to_owned(), |pid| pid.to_string())
     )]

@@ -19,11 +19,16 @@ pub(crate) fn error(error: KernelError) -> Error {
             Error::UnsupportedFormat { found: format!("version {found} ({file})"), supported: format!("versions up to {supported}") }
         }
         KernelError::DimensionMismatch { stored, given } => Error::DimensionMismatch { stored: stored as usize, given: given as usize },
-        KernelError::EmbedderMismatch { stored, given } => Error::EmbedderMismatch { stored, given },
+        KernelError::EmbedderMismatch { stored, given } => Error::EmbedderMismatch { stored: embedder(&stored), given: embedder(&given) },
         KernelError::Failed { reason } => Error::Failed { cause: reason.to_string() },
         KernelError::Kernels(message) => Error::InvalidField { field: "MNEMOLITH_SIMD".to_owned(), message: message.to_string() },
         other => Error::Internal { place: "kernel".to_owned(), message: other.to_string() },
     }
+}
+
+/// An embedder's identity as the caller sees it.
+pub(crate) fn embedder(identity: &str) -> String {
+    if identity.is_empty() { "none".to_owned() } else { identity.to_owned() }
 }
 
 /// A storage error as the caller sees it.

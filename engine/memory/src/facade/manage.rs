@@ -10,7 +10,7 @@ use crate::Timestamp;
 use crate::content;
 use crate::error::{Error, Result};
 use crate::types::{CheckpointReport, Limits, ListQuery, MemoryRecord, Page, Reinforce, Reinforced, Stats, Tier, Update, VerifyReport};
-use crate::validate;
+use crate::validate::{self, CheckedUpdate};
 use crate::{tags, vector};
 
 const MAX_STRENGTH: f64 = 10.0;
@@ -60,7 +60,7 @@ impl Memory {
     }
 
     /// Changes text, tags or metadata of a memory under its id: a new row in one record; times, order, session, strength and what surprise
-    /// made of it stay. A new text is embedded again where there is an embedder, else the vector stays. Durable when it returns.
+    /// made of it stay. An update of nothing writes nothing. A new text is embedded again where there is an embedder, else the vector stays. Durable when it returns.
     ///
     /// ```
     /// use mnemolith::{Memory, RememberRequest, Update};
@@ -78,6 +78,9 @@ impl Memory {
         validate::id(id)?;
         let inner = self.inner()?;
         let update = validate::update(update)?;
+        if update == CheckedUpdate::default() {
+            return self.get(id)?.ok_or_else(|| Error::NotFound { id: id.to_owned() });
+        }
         let embedded = update.text.as_deref().map(|text| inner.embed(text)).transpose()?.flatten();
         let fresh = embedded.as_deref().map(vector::normalise);
         let mut sequencer = inner.store.sequence().map_err(convert::error)?;
@@ -292,7 +295,7 @@ impl Memory {
             journal: found.journal.to_owned(),
             kernel: found.kernel,
             dimension: inner.dimension(),
-            embedder: Some(inner.store.embedder()).filter(|name| !name.is_empty()).unwrap_or("none").to_owned(),
+            embedder: convert::embedder(inner.store.embedder()),
         })
     }
 }

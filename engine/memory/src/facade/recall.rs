@@ -52,6 +52,7 @@ impl Memory {
                     bytes: outcome.bytes,
                     elapsed,
                     kernel: reader.kernel_name(),
+                    set_aside: reasons.len() as u64,
                     reasons: asked.plan_reasons(reasons),
                 };
                 return Ok(Recall { hits, plan });

@@ -226,6 +226,8 @@ pub struct Plan {
     pub elapsed: Duration,
     /// The vector kernel in use.
     pub kernel: &'static str,
+    /// Memories that were found damaged and are kept out of this and every later answer.
+    pub set_aside: u64,
     /// Why this plan; empty unless the query asked to explain.
     pub reasons: Vec<String>,
 }

@@ -80,9 +80,9 @@ impl RememberRequest {
         self
     }
 
-    /// The tags, in place of those given before: at most 64 of at most 256 bytes.
+    /// More tags, beside those given before: at most 64 of at most 256 bytes.
     pub fn tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
-        self.tags = tags.into_iter().map(Into::into).collect();
+        self.tags.extend(tags.into_iter().map(Into::into));
         self
     }
 
